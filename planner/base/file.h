@@ -1,0 +1,28 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+namespace mergeplan {
+
+// Reads a whole file. Errors name the path and what the system said (NOT_FOUND, PERMISSION_DENIED,
+// …); a folder is INVALID_ARGUMENT.
+absl::StatusOr<std::string> ReadFile(const std::string& path);
+
+// Replaces `path` by `bytes`: written beside it, synced, renamed over it and the folder synced, so
+// that a reader sees the old file or the new one, never half of either. The folder must exist.
+absl::Status WriteFileAtomically(const std::string& path, std::string_view bytes);
+
+// mkdir -p.
+absl::Status MakeDirectories(const std::string& path);
+
+// SHA-256 in lower-case hexadecimal digits.
+std::string Sha256(std::string_view bytes);
+// The same of a file's content, read in pieces.
+absl::StatusOr<std::string> Sha256OfFile(const std::string& path);
+
+}  // namespace mergeplan

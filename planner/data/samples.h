@@ -1,0 +1,49 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+
+namespace mergeplan {
+
+struct SamplesOptions {
+  std::string
+      array;  // which array of an .npz; empty: the only one, or an error that lists the names
+  bool skip_nonfinite = false;  // leave out samples with NaN or infinity instead of failing
+};
+
+// A stream of samples of one shape, in the order of the file. Values are as stored (pixels 0..255);
+// scaling is the caller's. Memory does not grow with the number of samples.
+class SampleSource {
+ public:
+  virtual ~SampleSource() = default;
+
+  // Shape of one sample, e.g. {28, 28} or {3, 32, 32} (images: channels first; grey images {H, W}).
+  virtual const std::vector<std::int64_t>& shape() const = 0;
+  // True where the values are 8-bit pixels, 0..255.
+  virtual bool is_pixels() const = 0;
+  // How many samples there are in all, where the format says so before reading (before skipping).
+  virtual std::optional<std::int64_t> size() const = 0;
+  // Fills `rows` (max_rows x dimensions, row-major) and returns how many samples it holds; 0 at the
+  // end. Errors name the file, the sample and what was expected; with NaN the number of the sample
+  // and the flag
+  // --skip-nonfinite.
+  virtual absl::StatusOr<int> Read(absl::Span<float> rows) = 0;
+  // Samples left out so far because they were not finite.
+  virtual std::int64_t skipped() const = 0;
+
+  std::int64_t dimensions() const;
+};
+
+// Opens .npy, .npz, IDX (with or without gzip), a folder of PNG/JPEG (sorted by name, recursively),
+// a WebDataset .tar of PNG/JPEG, or a folder of such .tar files (in order). The content decides,
+// not the file's name, where it can.
+absl::StatusOr<std::unique_ptr<SampleSource>> OpenSamples(const std::string& path,
+                                                          const SamplesOptions& options);
+
+}  // namespace mergeplan

@@ -1,0 +1,216 @@
+#include "planner/operators/model.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "absl/strings/str_format.h"
+#include "planner/base/status_macros.h"
+
+namespace mergeplan {
+namespace {
+
+absl::Status CheckNonNegative(absl::Span<const double> values, const char* what) {
+  for (size_t k = 0; k < values.size(); ++k) {
+    if (!std::isfinite(values[k]) || values[k] < 0) {
+      return absl::InvalidArgumentError(
+          absl::StrFormat("%s %d is %g, expected a finite number >= 0", what, k + 1, values[k]));
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<Model> Model::Create(ModelSpec spec) {
+  MP_RETURN_IF_ERROR(ValidateSchedule(spec.schedule));
+  const size_t d = spec.variances.size();
+  if (d == 0) return absl::InvalidArgumentError("variances: none given, expected at least one");
+  MP_RETURN_IF_ERROR(CheckNonNegative(spec.variances, "variance"));
+  if (!spec.weights.empty() && spec.weights.size() != d) {
+    return absl::InvalidArgumentError(
+        absl::StrFormat("weights: %d given for %d variances", spec.weights.size(), d));
+  }
+  MP_RETURN_IF_ERROR(CheckNonNegative(spec.weights, "weight"));
+
+  const std::vector<double>& alpha = spec.schedule.alpha;
+  const std::vector<double>& sigma = spec.schedule.sigma;
+  const int T = spec.schedule.steps();
+  if (spec.reference == Reference::kData) {
+    const double end = alpha[T] * alpha[T] + sigma[T] * sigma[T];
+    if (std::abs(end - 1) > 0.01) {
+      return absl::InvalidArgumentError(
+          absl::StrFormat("reference data: sampling starts from unit noise, but alpha_T^2 + "
+                          "sigma_T^2 is %g for schedule %s; use "
+                          "reference surrogate or teacher",
+                          end, spec.schedule.spec));
+    }
+  }
+
+  Model model;
+  const double data_scale2 = spec.schedule.data_scale * spec.schedule.data_scale;
+  model.lambda_ = spec.variances;
+  for (double& v : model.lambda_) v /= data_scale2;
+  model.objective_weights_ = spec.weights.empty() ? std::vector<double>(d, 1.0) : spec.weights;
+  for (double& w : model.objective_weights_) w *= data_scale2;
+
+  const size_t size = static_cast<size_t>(T) * d;
+  for (auto* table :
+       {&model.n_, &model.a_, &model.gamma_, &model.one_minus_gamma_, &model.carried_leaf_}) {
+    table->resize(size);
+  }
+  double largest_n = 0;
+  for (int t = 1; t <= T; ++t) {
+    for (size_t k = 0; k < d; ++k) {
+      const size_t at = static_cast<size_t>(t - 1) * d + k;
+      const double lambda = model.lambda_[k];
+      const double n = alpha[t] * alpha[t] * lambda + sigma[t] * sigma[t];
+      model.n_[at] = n;
+      model.a_[at] = (alpha[t - 1] * alpha[t] * lambda + sigma[t - 1] * sigma[t]) / n;
+      model.carried_leaf_[at] =
+          spec.init == Init::kChildJump ? alpha[t] * lambda / n : model.a_[at];
+      largest_n = std::max(largest_n, n);
+    }
+  }
+  if (!std::isfinite(largest_n)) {
+    return absl::InvalidArgumentError("variances: too large, the variance of z_t overflows");
+  }
+  MP_RETURN_IF_ERROR(spec.budget.Validate(largest_n));
+  for (size_t at = 0; at < size; ++at) {
+    model.gamma_[at] = spec.budget.Gamma(model.n_[at]);
+    model.one_minus_gamma_[at] = spec.budget.OneMinusGamma(model.n_[at]);
+  }
+
+  model.tau_surrogate_.assign(d, 1.0);
+  model.tau_teacher_.assign(d, 1.0);
+  model.tau_data_.resize(d);
+  for (size_t k = 0; k < d; ++k) {
+    for (int t = 1; t <= T; ++t) {
+      const double a = model.a_[static_cast<size_t>(t - 1) * d + k];
+      model.tau_teacher_[k] *= a;
+      model.tau_surrogate_[k] *= model.lambda_[k] <= 1 || a >= 1 ? a : 1.0;
+    }
+    model.tau_data_[k] = std::sqrt(model.lambda_[k]);
+  }
+  model.spec_ = std::move(spec);
+  return model;
+}
+
+absl::Span<const double> Model::tau() const { return tau(spec_.reference); }
+
+absl::Span<const double> Model::tau(Reference reference) const {
+  switch (reference) {
+    case Reference::kSurrogate:
+      return tau_surrogate_;
+    case Reference::kTeacher:
+      return tau_teacher_;
+    case Reference::kData:
+      break;
+  }
+  return tau_data_;
+}
+
+Model::Join Model::ProductOf(int i, int m, int j) const {
+  if (spec_.init != Init::kChildJump) return {0, 0, 1};
+  const Schedule& s = spec_.schedule;
+  const double left = SignalNoiseDeterminant(s, i - 1, m);
+  const double right = SignalNoiseDeterminant(s, m, j);
+  const double whole = s.sigma[m] * SignalNoiseDeterminant(s, i - 1, j);
+  return {left * s.sigma[m] / whole, s.sigma[i - 1] * right / whole, left * right / whole};
+}
+
+double Model::ConstantStart(int i, int j, int k) const {
+  if (spec_.init == Init::kTeacher) return A(j)[k];
+  const Schedule& s = spec_.schedule;
+  return (s.alpha[i - 1] * s.alpha[j] * lambda_[k] + s.sigma[i - 1] * s.sigma[j]) / n(j)[k];
+}
+
+Model::Affine Model::CarriedToValue(int i, int j) const {
+  if (spec_.init != Init::kChildJump) return {0, 1};
+  const Schedule& s = spec_.schedule;
+  return {s.sigma[i - 1] / s.sigma[j], SignalNoiseDeterminant(s, i - 1, j) / s.sigma[j]};
+}
+
+std::vector<double> Model::CarriedNodeValues(const Plan& plan) const {
+  const size_t d = lambda_.size();
+  const int T = steps();
+  std::vector<double> values(carried_leaf_);
+  values.resize(static_cast<size_t>(T + plan.size()) * d);
+  std::vector<double> product(d);
+  for (int k = 0; k < plan.size(); ++k) {
+    const Merge& merge = plan.merges()[k];
+    const double* first = &values[static_cast<size_t>(merge.children.front()) * d];
+    std::copy(first, first + d, product.begin());
+    for (size_t c = 1; c < merge.children.size(); ++c) {
+      const Range part = plan.range(merge.children[c]);
+      const Join join = ProductOf(merge.first, part.first - 1, part.last);
+      const double* v = &values[static_cast<size_t>(merge.children[c]) * d];
+      for (size_t x = 0; x < d; ++x) {
+        product[x] = join.u * product[x] + join.v * v[x] + join.uv * product[x] * v[x];
+      }
+    }
+    const double* last = &values[static_cast<size_t>(merge.children.back()) * d];
+    double* out = &values[static_cast<size_t>(T + k) * d];
+    const absl::Span<const double> g = gamma(merge.last);
+    const absl::Span<const double> omg = one_minus_gamma(merge.last);
+    for (size_t x = 0; x < d; ++x) {
+      const double start = starts_from_child()
+                               ? last[x]
+                               : ConstantStart(merge.first, merge.last, static_cast<int>(x));
+      out[x] = omg[x] * product[x] + g[x] * start;
+    }
+  }
+  return values;
+}
+
+std::vector<double> Model::NodeValues(const Plan& plan) const {
+  std::vector<double> values = CarriedNodeValues(plan);
+  const size_t d = lambda_.size();
+  for (size_t node = 0; node * d < values.size(); ++node) {
+    const Range range = plan.range(static_cast<int>(node));
+    const Affine map = CarriedToValue(range.first, range.last);
+    for (size_t k = 0; k < d; ++k)
+      values[node * d + k] = map.offset + map.scale * values[node * d + k];
+  }
+  return values;
+}
+
+std::vector<double> Model::Value(const Plan& plan) const {
+  const std::vector<double> nodes = NodeValues(plan);
+  const size_t d = lambda_.size();
+  std::vector<double> out(d, 1.0);
+  for (int block : plan.blocks()) {
+    for (size_t k = 0; k < d; ++k) out[k] *= nodes[static_cast<size_t>(block) * d + k];
+  }
+  return out;
+}
+
+double Model::Objective(absl::Span<const double> value, Reference reference) const {
+  const absl::Span<const double> target = tau(reference);
+  double sum = 0;
+  for (size_t k = 0; k < value.size(); ++k) {
+    const double error = target[k] - value[k];
+    sum += objective_weights_[k] * error * error;
+  }
+  return sum;
+}
+
+double Model::Objective(const Plan& plan) const { return Objective(Value(plan), spec_.reference); }
+
+double Model::Tolerance(absl::Span<const double> value, Reference reference) const {
+  const absl::Span<const double> target = tau(reference);
+  double sum = 0;
+  for (size_t k = 0; k < value.size(); ++k) {
+    const double delta = 16.0 * steps() * 0x1p-53 * std::max(value[k], target[k]);
+    sum += objective_weights_[k] * (2 * std::abs(target[k] - value[k]) * delta + delta * delta);
+  }
+  return sum;
+}
+
+absl::StatusOr<Model> Model::WithBudget(const Budget& budget) const {
+  ModelSpec spec = spec_;
+  spec.budget = budget;
+  return Create(std::move(spec));
+}
+
+}  // namespace mergeplan

@@ -1,0 +1,119 @@
+#pragma once
+
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "planner/operators/budget.h"
+#include "planner/operators/terms.h"
+#include "planner/plan/plan.h"
+#include "planner/schedule/schedule.h"
+
+namespace mergeplan {
+
+// What is asked of a planner, in native units. See Model.
+struct ModelSpec {
+  Schedule schedule;
+  std::vector<double> variances;  // d values >= 0, of the data as the user has it
+  std::vector<double> weights;    // d values >= 0, or empty: all 1
+  Budget budget;
+  Init init = Init::kChild;
+  Reference reference = Reference::kSurrogate;
+};
+
+// The linear-Gaussian model of distillation, as tables: everything that planning, evaluating and
+// executing need to know about a problem, per level t = 1..T and dimension k = 0..d-1 (diagonal
+// operators, as:real_data_distribution).
+//
+//   n[t]  = alpha_t^2 lambda + sigma_t^2                                  variance of z_t
+//   A[t]  = (alpha_{t-1} alpha_t lambda + sigma_{t-1} sigma_t) / n[t] eq:single_operator_formula
+//   gamma[t] prop:student_gradient_flow, or SGD
+//
+// with lambda = variance / data_scale^2. Values of merges obey
+//   V = (1 - gamma_j) V(c_1)...V(c_k) + gamma_j c0                       eq:recursive_merge
+// The paper's equation is the start `child`.
+//
+// Carried form. Partial plans are computed in a form in which every start is one formula: for
+// child, teacher and jump it is V itself, for child-jump the implied x0 coefficient x (V =
+// (sigma_{i-1} + x D(i-1,j)) / sigma_j), since p V + q would cancel. Two neighbours [i,m], [m+1,j]
+// with carried values u, v have the product
+//   join.u * u + join.v * v + join.uv * u * v                            (all coefficients >= 0)
+// and a merge over [i,j] of a product P with noisiest child v is (1 - gamma_j) P + gamma_j start,
+// where start is v itself (child, child-jump) or a constant (teacher: A_j, jump: J(i,j)). All of it
+// increases in u and v.
+class Model {
+ public:
+  // Checks sizes, finiteness, signs, the budget's step size, and that the reference has a meaning
+  // for the schedule.
+  static absl::StatusOr<Model> Create(ModelSpec spec);
+
+  const ModelSpec& spec() const { return spec_; }
+  const Schedule& schedule() const { return spec_.schedule; }
+  const Budget& budget() const { return spec_.budget; }
+  Init init() const { return spec_.init; }
+  int steps() const { return spec_.schedule.steps(); }
+  int dimensions() const { return static_cast<int>(lambda_.size()); }
+
+  absl::Span<const double> lambda() const { return lambda_; }
+  // Weights of the squared errors in native units: weight_k data_scale^2.
+  absl::Span<const double> objective_weights() const { return objective_weights_; }
+  absl::Span<const double> n(int t) const { return Row(n_, t); }
+  absl::Span<const double> A(int t) const { return Row(a_, t); }
+  absl::Span<const double> gamma(int t) const { return Row(gamma_, t); }
+  absl::Span<const double> one_minus_gamma(int t) const { return Row(one_minus_gamma_, t); }
+
+  // tau of the reference asked for, and the two that are always reported.
+  absl::Span<const double> tau() const;
+  absl::Span<const double> tau(Reference reference) const;
+
+  // ---- the carried form
+  struct Join {
+    double u, v, uv;
+  };
+  Join ProductOf(int i, int m, int j) const;  // neighbours [i,m] and [m+1,j]
+  // Carried value of step t (d values).
+  absl::Span<const double> Leaf(int t) const { return Row(carried_leaf_, t); }
+  // Does a merge start from its noisiest child (in carried form)?
+  bool starts_from_child() const {
+    return spec_.init == Init::kChild || spec_.init == Init::kChildJump;
+  }
+  // Otherwise: the constant start of dimension k for a merge over [i,j].
+  double ConstantStart(int i, int j, int k) const;
+  // V = offset + scale * carried, for a node over [i,j].
+  struct Affine {
+    double offset, scale;
+  };
+  Affine CarriedToValue(int i, int j) const;
+
+  // ---- values of whole plans
+  // Carried values of all nodes of the plan (see Plan for ids), node-major: (T + merges) x d. O((T
+  // + M) d).
+  std::vector<double> CarriedNodeValues(const Plan& plan) const;
+  // V of every node, node-major.
+  std::vector<double> NodeValues(const Plan& plan) const;
+  // V of the whole student: the product of the blocks (d values).
+  std::vector<double> Value(const Plan& plan) const;
+  // sum_k w_k (tau_k - V_k)^2, in native units.
+  double Objective(absl::Span<const double> value, Reference reference) const;
+  double Objective(const Plan& plan) const;
+  // Bound on the rounding error of Objective(plan): sum_k w_k (2 |tau - V| delta + delta^2), delta
+  // = 16 T 2^-53 max(V, tau).
+  double Tolerance(absl::Span<const double> value, Reference reference) const;
+
+  // The same problem under another budget (e.g. the equal-total one).
+  absl::StatusOr<Model> WithBudget(const Budget& budget) const;
+
+ private:
+  absl::Span<const double> Row(const std::vector<double>& table, int t) const {
+    return absl::MakeConstSpan(table).subspan(static_cast<size_t>(t - 1) * lambda_.size(),
+                                              lambda_.size());
+  }
+
+  ModelSpec spec_;
+  std::vector<double> lambda_, objective_weights_;
+  std::vector<double> n_, a_, gamma_, one_minus_gamma_;  // T x d
+  std::vector<double> carried_leaf_;                     // T x d
+  std::vector<double> tau_surrogate_, tau_teacher_, tau_data_;
+};
+
+}  // namespace mergeplan

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "planner/operators/model.h"
+#include "planner/plan/plan.h"
+
+namespace mergeplan {
+
+struct SearchOptions {
+  int student_steps = 1;  // N blocks, 1 <= N <= T
+  Space space = Space::kNary;
+  double gap = 1e-3;  // stop when (objective - lower_bound) / objective <= gap; 0 asks for a proof
+  double time_limit_seconds = 30;
+  int threads = 0;                    // 0: as many as the machine has
+  std::function<bool()> interrupted;  // asked now and then; true stops with what there is
+};
+
+enum class SearchStatus { kOptimal, kWithinGap, kTimeLimit, kInterrupted };
+// "optimal", "within_gap", "time_limit", "interrupted".
+std::string_view ToString(SearchStatus status);
+
+struct SearchResult {
+  Plan plan;
+  double objective = 0;    // against the model's reference
+  double lower_bound = 0;  // no plan of the space has an objective below it; never negative
+  double tolerance = 0;    // rounding bound of `objective`, already subtracted from lower_bound
+  SearchStatus status = SearchStatus::kOptimal;
+  std::string guarantee;  // in words: what is proven, and by what
+  double seconds = 0;
+
+  // (objective - lower_bound) / objective, 0 where the objective is 0.
+  double gap() const { return objective > 0 ? (objective - lower_bound) / objective : 0.0; }
+};
+
+// Finds the plan with the least objective (thm:pareto_dp_merge_optimal, over n-ary merges), with a
+// certificate. Always returns a plan; `status` says what is proven of it. See
+// planner/search/README.md for the method.
+absl::StatusOr<SearchResult> Solve(const Model& model, const SearchOptions& options);
+
+}  // namespace mergeplan

@@ -1,0 +1,68 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+
+namespace mergeplan {
+
+// How stored values become data: x = (value - shift) / scale. Text form: "none", or "LOW:HIGH", the
+// range that pixels 0..255 are mapped onto ("-1:1" is the default for pixels, "none" for floats).
+struct Scaling {
+  std::string text = "none";
+  double multiply = 1;
+  double add = 0;
+};
+absl::StatusOr<Scaling> ParseScaling(std::string_view text);
+
+enum class Regime { kLow, kHigh, kMixed };  // every lambda <= 1; every lambda > 1; else
+std::string_view ToString(Regime regime);
+
+// The data's variances along the axes of one basis, largest first in `pca`, in the data's order in
+// `diagonal`.
+struct Basis {
+  std::string name;                    // "diagonal" or "pca"
+  std::vector<double> variances;       // d
+  std::vector<double> variances_low;   // d, confidence interval (see `confidence`)
+  std::vector<double> variances_high;  // d
+  double fraction_above_one = 0;       // share of dimensions with lambda > 1
+  double off_diagonal_energy = 0;  // ||offdiag(C)||_F^2 / ||C||_F^2 of the covariance in this basis
+  Regime regime = Regime::kLow;
+};
+
+// What `mergeplan analyze` finds out about a data set and writes to spectrum.toml with its .npz.
+struct Spectrum {
+  std::string source;         // path or name of the data as given
+  std::string source_sha256;  // of the file; empty for folders
+  std::vector<std::int64_t> shape;
+  std::int64_t samples = 0;
+  std::int64_t skipped = 0;
+  Scaling scaling;
+  double confidence = 0.95;
+
+  std::vector<double> mean;        // d
+  std::vector<double> covariance;  // d x d, row-major
+  std::vector<double>
+      vectors;  // d x d, row-major: row i is the i-th principal direction (unit length)
+  Basis diagonal;
+  Basis pca;
+  std::string recommended_basis;  // "diagonal" or "pca"
+  std::string recommended_basis_reason;
+
+  int dimensions() const { return static_cast<int>(mean.size()); }
+  absl::StatusOr<const Basis*> FindBasis(std::string_view name) const;
+};
+
+// Writes `path` (TOML, format version 1) and the arrays to the same name with .npz, whose hash the
+// TOML holds; both beside and renamed, the .npz first. Reading back gives the same value.
+absl::Status WriteSpectrum(const Spectrum& spectrum, const std::string& path);
+// Errors name the file, the key and what was expected; a .npz that does not match its hash is
+// DATA_LOSS.
+absl::StatusOr<Spectrum> ReadSpectrum(const std::string& path);
+
+}  // namespace mergeplan
