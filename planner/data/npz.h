@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 
@@ -15,7 +16,9 @@ namespace mergeplan {
 struct NpyArray {
   std::vector<std::int64_t> shape;  // empty for a 0-d array
   std::vector<double> values;
-  std::string dtype;  // as the file has it, e.g. "<f4"; strings (|S) keep their bytes in `text`
+  std::string dtype;  // as the file has it, e.g. "<f4"
+  // Byte strings (|S) are kept here and leave `values` empty: a 0-d one without the NULs at its
+  // end, as numpy shows it; otherwise one after the other, each as long as dtype says.
   std::string text;
 
   std::int64_t size() const;
@@ -28,7 +31,8 @@ absl::StatusOr<NpyArray> ReadNpy(const std::string& path);
 absl::StatusOr<std::vector<std::string>> NpzNames(const std::string& path);
 
 // Collects arrays and writes them as one uncompressed .npz (the bytes depend on the content only:
-// fixed dates), beside and renamed. Names without ".npy".
+// fixed dates), beside and renamed. Names without ".npy". A value that the type cannot hold, a
+// shape that does not fit the values and a name given twice are errors of Bytes and Write.
 class NpzWriter {
  public:
   enum class Type { kFloat64, kFloat32, kInt64, kUint8 };
@@ -44,6 +48,7 @@ class NpzWriter {
     std::string npy;
   };
   std::vector<Entry> entries_;
+  absl::Status status_;  // the first fault of an Add
 };
 
 }  // namespace mergeplan

@@ -1,0 +1,57 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "absl/status/statusor.h"
+#include "planner/data/stream.h"
+
+struct archive;
+struct archive_entry;
+
+namespace mergeplan {
+
+// The members of a .zip or .tar, one after another. Members that are not read are not decompressed.
+class ArchiveReader {
+ public:
+  // The zip is read through its directory at the end (stored and deflated members, zip64).
+  static absl::StatusOr<std::unique_ptr<ArchiveReader>> OpenZip(const std::string& path);
+  // Plain or gzipped; archives written one behind the other in a file are read as one.
+  static absl::StatusOr<std::unique_ptr<ArchiveReader>> OpenTar(const std::string& path);
+  ~ArchiveReader();
+  ArchiveReader(const ArchiveReader&) = delete;
+  ArchiveReader& operator=(const ArchiveReader&) = delete;
+
+  const std::string& path() const { return path_; }
+  // Moves to the next regular file in the archive; false at the end.
+  absl::StatusOr<bool> Next();
+  // Of the current member: its name as stored, "path: member NAME" for errors, and its size.
+  const std::string& member() const { return member_; }
+  std::string where() const;
+  std::optional<std::int64_t> size() const { return size_; }
+  // The most bytes that the current member can hold, whatever its entry declares.
+  std::int64_t size_limit() const;
+  // Reads up to `size` bytes of the current member; 0 at its end, after its checksum was checked.
+  absl::StatusOr<std::size_t> Read(char* out, std::size_t size);
+
+  // A stream over the current member of `reader`, which it keeps.
+  static std::unique_ptr<ByteStream> Stream(std::unique_ptr<ArchiveReader> reader);
+
+ private:
+  ArchiveReader(std::string path, archive* handle) : path_(std::move(path)), archive_(handle) {}
+  static absl::StatusOr<std::unique_ptr<ArchiveReader>> Open(const std::string& path, bool zip);
+  absl::Status Fault(const std::string& where, const char* what) const;
+
+  std::string path_;
+  archive* archive_;
+  std::string member_;
+  std::optional<std::int64_t> size_;
+  std::int64_t file_bytes_ = 0;
+  bool zip_ = false;
+};
+
+}  // namespace mergeplan
