@@ -1,0 +1,318 @@
+#include "planner/search/frontier.h"
+
+#include <algorithm>
+#include <cassert>
+#include <tuple>
+#include <utility>
+
+#include "planner/search/parallel.h"
+
+namespace mergeplan::search {
+
+Pass::Pass(const Model& model, const Columns& columns, const ColumnTables& tables,
+           const Inside& inside, const Outside& outside, Shape shape, int blocks,
+           PassOptions options)
+    : model_(model),
+      columns_(columns),
+      tables_(tables),
+      inside_(inside),
+      outside_(outside),
+      shape_(shape),
+      blocks_(blocks),
+      options_(std::move(options)),
+      at_(model.steps()),
+      nodes_(at_.size()),
+      products_(shape == Shape::kNary ? at_.size() : 0),
+      prefixes_(static_cast<std::size_t>(blocks) * model.steps()) {}
+
+bool Pass::Stopped() {
+  if (stopped_.load(std::memory_order_relaxed)) return true;
+  if (candidates_.load(std::memory_order_relaxed) > options_.max_candidates) {
+    stopped_ = true;
+  } else if (bytes_.load(std::memory_order_relaxed) > options_.memory_limit) {
+    out_of_memory_ = true;
+    stopped_ = true;
+  } else if (options_.stop && options_.stop()) {
+    stopped_ = true;
+  }
+  return stopped_.load(std::memory_order_relaxed);
+}
+
+const Frontier& Pass::LeftOf(int i, int m) const {
+  return shape_ == Shape::kNary ? products_[at_(i, m)] : nodes_[at_(i, m)];
+}
+
+void Pass::Pairs(int i, int j, bool merge, bool prefix, int layer, const double* a, const double* b,
+                 std::vector<Candidate>& out) {
+  const std::size_t n = columns_.size();
+  const std::vector<double> start = merge ? tables_.ConstantStart(model_, columns_, i, j) : none_;
+  std::vector<double> best_right(n);
+  for (int m = i; m < j; ++m) {
+    const Frontier& left = prefix ? prefixes_[inside_.Layer(layer, m)] : LeftOf(i, m);
+    const Frontier& right = nodes_[at_(m + 1, j)];
+    if (left.size() == 0 || right.size() == 0) continue;
+    const CandidateRule rule = RuleFor(model_, tables_, i, m, j, merge, start);
+    // What the kept right parts reach at best, column by column: a left part that fails even with
+    // that fails with all.
+    std::copy(right.row(0), right.row(0) + n, best_right.begin());
+    for (int r = 1; r < right.size(); ++r)
+      Absorb(n, best_right.data(), right.row(r), columns_.sign.data());
+    for (int l = 0; l < left.size(); ++l) {
+      if (right.size() > 1 && CandidateBound(n, rule, left.row(l), best_right.data(), a, b,
+                                             options_.threshold) >= options_.threshold) {
+        continue;
+      }
+      for (int r = 0; r < right.size(); ++r) {
+        const double bound =
+            CandidateBound(n, rule, left.row(l), right.row(r), a, b, options_.threshold);
+        if (bound < options_.threshold) out.push_back({bound, {Origin::kPair, m, l, r}});
+      }
+      candidates_ += right.size();
+      if (Stopped()) return;
+    }
+  }
+}
+
+void Pass::Select(bool root, const double* a, const double* b, std::vector<Candidate>& candidates,
+                  Frontier& frontier, const std::function<void(const Origin&, double*)>& value) {
+  const std::size_t n = columns_.size();
+  frontier.columns = n;
+  // At the root the bound is the objective itself, so the first ones are enough.
+  constexpr int kRootWidth = 64;
+  const int width = std::min(root ? kRootWidth : std::numeric_limits<int>::max(),
+                             options_.width.value_or(std::numeric_limits<int>::max()));
+  // Best bound first: what comes later can hardly cover what came before. The origin breaks ties,
+  // so that the result does not depend on how the candidates were found.
+  const auto order = [](const Candidate& x, const Candidate& y) {
+    return std::tie(x.bound, x.origin.kind, x.origin.middle, x.origin.left, x.origin.right) <
+           std::tie(y.bound, y.origin.kind, y.origin.middle, y.origin.left, y.origin.right);
+  };
+  std::sort(candidates.begin(), candidates.end(), order);
+  std::vector<double> x(n);
+  const double* sign = columns_.sign.data();
+  int since_check = 0;
+  for (const Candidate& candidate : candidates) {
+    if (frontier.size() >= width) break;
+    candidates_ += frontier.size() / 16;
+    if (++since_check % 64 == 0 && Stopped()) return;
+    value(candidate.origin, x.data());
+    bool covered = false;
+    for (int k = 0; k < frontier.size() && !covered; ++k)
+      covered = Dominates(n, frontier.row(k), x.data(), sign);
+    if (covered) continue;
+    if (options_.slack > 0) {
+      int best = -1;
+      double least = std::numeric_limits<double>::infinity();
+      for (int k = 0; k < frontier.size(); ++k) {
+        const double limit = std::min(least, options_.slack - frontier.losses[k]);
+        const double loss = AbsorbLoss(n, frontier.row(k), x.data(), sign, a, b, limit);
+        if (loss < least && loss <= options_.slack - frontier.losses[k]) {
+          least = loss;
+          best = k;
+        }
+      }
+      if (best >= 0) {
+        Absorb(n, frontier.row(best), x.data(), sign);
+        frontier.losses[best] += least;
+        continue;
+      }
+    }
+    frontier.values.insert(frontier.values.end(), x.begin(), x.end());
+    frontier.origins.push_back(candidate.origin);
+    frontier.losses.push_back(0);
+    bytes_ += n * sizeof(double);
+  }
+}
+
+void Pass::Interval(int i, int j) {
+  const std::size_t n = columns_.size();
+  const std::size_t ij = at_(i, j);
+  const int T = model_.steps();
+  const std::vector<double> start = tables_.ConstantStart(model_, columns_, i, j);
+  std::vector<Candidate> candidates;
+
+  Frontier& nodes = nodes_[ij];
+  const double* a = outside_.s_a[ij];
+  const double* b = outside_.s_b[ij];
+  if (i == j) {
+    nodes.columns = n;
+    nodes.values.assign(tables_.leaf[j - 1], tables_.leaf[j - 1] + n);
+    nodes.origins.push_back({Origin::kStep, 0, 0, 0});
+    nodes.losses.push_back(0);
+  } else {
+    if (shape_ != Shape::kNary) {
+      const CandidateRule rule = RuleFor(model_, tables_, i, j - 1, j, true, start);
+      const double bound = CandidateBound(n, rule, inside_.steps_product[at_(i, j - 1)],
+                                          tables_.leaf[j - 1], a, b, options_.threshold);
+      if (bound < options_.threshold) candidates.push_back({bound, {Origin::kAllSteps, 0, 0, 0}});
+    }
+    if (shape_ != Shape::kDirect) Pairs(i, j, true, false, 0, a, b, candidates);
+    const auto value = [&](const Origin& origin, double* x) {
+      if (origin.kind == Origin::kAllSteps) {
+        const CandidateRule rule = RuleFor(model_, tables_, i, j - 1, j, true, start);
+        CandidateValue(n, rule, inside_.steps_product[at_(i, j - 1)], tables_.leaf[j - 1], x);
+        return;
+      }
+      const CandidateRule rule = RuleFor(model_, tables_, i, origin.middle, j, true, start);
+      CandidateValue(n, rule, LeftOf(i, origin.middle).row(origin.left),
+                     nodes_[at_(origin.middle + 1, j)].row(origin.right), x);
+    };
+    Select(i == 1 && j == T, a, b, candidates, nodes, value);
+  }
+
+  if (shape_ != Shape::kNary || j == T) return;  // a product is always followed by a node
+  candidates.clear();
+  a = outside_.q_a[ij];
+  b = outside_.q_b[ij];
+  for (int k = 0; k < nodes.size(); ++k) {
+    const double bound = RowBound(n, nodes.row(k), a, b);
+    if (bound < options_.threshold) candidates.push_back({bound, {Origin::kNode, 0, k, 0}});
+  }
+  if (i < j) Pairs(i, j, false, false, 0, a, b, candidates);
+  const auto value = [&](const Origin& origin, double* x) {
+    if (origin.kind == Origin::kNode) {
+      std::copy(nodes.row(origin.left), nodes.row(origin.left) + n, x);
+      return;
+    }
+    const CandidateRule rule = RuleFor(model_, tables_, i, origin.middle, j, false, none_);
+    CandidateValue(n, rule, LeftOf(i, origin.middle).row(origin.left),
+                   nodes_[at_(origin.middle + 1, j)].row(origin.right), x);
+  };
+  Select(false, a, b, candidates, products_[ij], value);
+}
+
+void Pass::Prefixes() {
+  const std::size_t n = columns_.size();
+  const int T = model_.steps();
+  for (int count = 1; count <= blocks_; ++count) {
+    const int first = count == blocks_ ? T : count;
+    const int last = count == blocks_ ? T : T - (blocks_ - count);
+    ParallelFor(options_.threads, last - first + 1, [&](int k) {
+      const int j = first + k;
+      const std::size_t layer = inside_.Layer(count, j);
+      const double* a = outside_.prefix_a[layer];
+      const double* b = outside_.prefix_b[layer];
+      std::vector<Candidate> candidates;
+      const Frontier& nodes = nodes_[at_(1, j)];
+      if (count == 1) {
+        for (int e = 0; e < nodes.size(); ++e) {
+          const double bound = RowBound(n, nodes.row(e), a, b);
+          if (bound < options_.threshold) candidates.push_back({bound, {Origin::kNode, 0, e, 0}});
+        }
+      } else {
+        Pairs(1, j, false, true, count - 1, a, b, candidates);
+      }
+      const auto value = [&](const Origin& origin, double* x) {
+        if (origin.kind == Origin::kNode) {
+          std::copy(nodes.row(origin.left), nodes.row(origin.left) + n, x);
+          return;
+        }
+        const CandidateRule rule = RuleFor(model_, tables_, 1, origin.middle, j, false, none_);
+        CandidateValue(n, rule, prefixes_[inside_.Layer(count - 1, origin.middle)].row(origin.left),
+                       nodes_[at_(origin.middle + 1, j)].row(origin.right), x);
+      };
+      Select(count == blocks_, a, b, candidates, prefixes_[layer], value);
+    });
+  }
+}
+
+Pass::Outcome Pass::Run() {
+  const int T = model_.steps();
+  for (int length = 1; length <= T && !Stopped(); ++length) {
+    ParallelFor(options_.threads, T - length + 1, [&](int k) {
+      if (!Stopped()) Interval(k + 1, k + length);
+    });
+  }
+  if (!Stopped()) Prefixes();
+  Stopped();  // the effort of the last interval counts too: whether a pass is done must not depend
+              // on timing
+  if (out_of_memory_) return Outcome::kOutOfMemory;
+  return stopped_ ? Outcome::kStopped : Outcome::kDone;
+}
+
+double Pass::LowerBound() const {
+  const std::size_t root = inside_.Layer(blocks_, model_.steps());
+  const Frontier& frontier = prefixes_[root];
+  double bound = options_.threshold;
+  for (int k = 0; k < frontier.size(); ++k) {
+    bound = std::min(bound, RowBound(columns_.size(), frontier.row(k), outside_.prefix_a[root],
+                                     outside_.prefix_b[root]));
+  }
+  return bound;
+}
+
+std::int64_t Pass::kept() const {
+  std::int64_t sum = 0;
+  for (const auto* group : {&nodes_, &products_, &prefixes_}) {
+    for (const Frontier& frontier : *group) sum += frontier.size();
+  }
+  return sum;
+}
+
+void Pass::BuildProduct(PlanBuilder& builder, int i, int j, int entry,
+                        std::vector<Range>& out) const {
+  if (shape_ != Shape::kNary) {
+    out.push_back(Build(builder, i, j, entry));
+    return;
+  }
+  const Origin& origin = products_[at_(i, j)].origins[entry];
+  if (origin.kind == Origin::kNode) {
+    out.push_back(Build(builder, i, j, origin.left));
+    return;
+  }
+  BuildProduct(builder, i, origin.middle, origin.left, out);
+  out.push_back(Build(builder, origin.middle + 1, j, origin.right));
+}
+
+Range Pass::Build(PlanBuilder& builder, int i, int j, int entry) const {
+  const Origin& origin = nodes_[at_(i, j)].origins[entry];
+  if (origin.kind == Origin::kStep) return PlanBuilder::Step(j);
+  std::vector<Range> children;
+  if (origin.kind == Origin::kAllSteps) {
+    for (int t = i; t <= j; ++t) children.push_back(PlanBuilder::Step(t));
+  } else {
+    BuildProduct(builder, i, origin.middle, origin.left, children);
+    children.push_back(Build(builder, origin.middle + 1, j, origin.right));
+  }
+  return builder.Merge(std::move(children));
+}
+
+std::vector<Plan> Pass::BestPlans(int count) const {
+  const int T = model_.steps();
+  const std::size_t root = inside_.Layer(blocks_, T);
+  const Frontier& frontier = prefixes_[root];
+  std::vector<std::pair<double, int>> order;
+  for (int k = 0; k < frontier.size(); ++k) {
+    order.emplace_back(RowBound(columns_.size(), frontier.row(k), outside_.prefix_a[root],
+                                outside_.prefix_b[root]),
+                       k);
+  }
+  std::sort(order.begin(), order.end());
+  std::vector<Plan> plans;
+  for (const auto& [bound, entry] : order) {
+    if (static_cast<int>(plans.size()) >= count) break;
+    PlanBuilder builder(T);
+    std::vector<Range> blocks;
+    int layer = blocks_;
+    int last = T;
+    int at = entry;
+    while (true) {
+      const Origin& origin = prefixes_[inside_.Layer(layer, last)].origins[at];
+      if (origin.kind == Origin::kNode) {
+        blocks.push_back(Build(builder, 1, last, origin.left));
+        break;
+      }
+      blocks.push_back(Build(builder, origin.middle + 1, last, origin.right));
+      at = origin.left;
+      last = origin.middle;
+      --layer;
+    }
+    std::reverse(blocks.begin(), blocks.end());
+    absl::StatusOr<Plan> plan = builder.Finish(blocks);
+    assert(plan.ok());
+    if (plan.ok()) plans.push_back(*std::move(plan));
+  }
+  return plans;
+}
+
+}  // namespace mergeplan::search

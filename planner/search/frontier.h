@@ -1,0 +1,111 @@
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <limits>
+#include <optional>
+#include <vector>
+
+#include "planner/search/bounds.h"
+#include "planner/search/columns.h"
+
+namespace mergeplan::search {
+
+// Where a candidate comes from.
+struct Origin {
+  enum Kind : int { kStep, kAllSteps, kNode, kPair };
+  Kind kind = kStep;
+  int middle = 0;  // kPair: [i,m] x [m+1,j]
+  int left = 0;    // kPair: entry of the left frontier; kNode: entry of the node frontier
+  int right = 0;   // kPair: entry of the right frontier
+};
+
+// The parts kept for one interval (or prefix): values that no other kept value covers.
+struct Frontier {
+  std::size_t columns = 0;
+  std::vector<double>
+      values;  // entries x columns; at least as good as what they stand for, in every column
+  std::vector<Origin> origins;
+  std::vector<double> losses;  // how much the bound fell by standing for others
+
+  int size() const { return static_cast<int>(origins.size()); }
+  const double* row(int k) const { return values.data() + static_cast<std::size_t>(k) * columns; }
+  double* row(int k) { return values.data() + static_cast<std::size_t>(k) * columns; }
+};
+
+struct PassOptions {
+  // Candidates whose bound is not below this are dropped: no plan that contains them is better.
+  double threshold = std::numeric_limits<double>::infinity();
+  // A kept part may stand for another one where that lowers its bound by no more than this in all.
+  // 0: only for parts that are nowhere better.
+  double slack = 0;
+  // Keep only the `width` best of each interval. Such a pass finds plans but proves nothing.
+  std::optional<int> width;
+  // Give up after so many candidates (a measure of effort that, unlike time, is the same on every
+  // machine).
+  std::int64_t max_candidates = std::numeric_limits<std::int64_t>::max();
+  int threads = 1;
+  std::function<bool()> stop;                       // asked now and then; true abandons the pass
+  std::size_t memory_limit = std::size_t{6} << 30;  // bytes of frontier values
+};
+
+// One run of the dynamic program over intervals (alg:pareto_dp_merge, with products as a second
+// table), from short to long. The root frontier's least bound and the threshold together bound
+// every plan's objective from below.
+class Pass {
+ public:
+  Pass(const Model& model, const Columns& columns, const ColumnTables& tables, const Inside& inside,
+       const Outside& outside, Shape shape, int blocks, PassOptions options);
+
+  enum class Outcome { kDone, kStopped, kOutOfMemory };
+  Outcome Run();
+
+  // min(threshold, least bound among the root's parts): no plan is better. Only after Run() ==
+  // kDone without width.
+  double LowerBound() const;
+  // The up to `count` root parts with the least bounds, as plans.
+  std::vector<Plan> BestPlans(int count) const;
+  // Candidates looked at (comparisons count a sixteenth) and parts kept.
+  std::int64_t candidates() const { return candidates_.load(); }
+  std::int64_t kept() const;
+
+ private:
+  struct Candidate {
+    double bound;
+    Origin origin;
+  };
+
+  void Interval(int i, int j);
+  void Prefixes();
+  // Looks at all pairs left[m] x right(m+1..j) and adds those below the threshold to `out`.
+  void Pairs(int i, int j, bool merge, bool prefix, int layer, const double* a, const double* b,
+             std::vector<Candidate>& out);
+  // Keeps what no kept part covers.
+  void Select(bool root, const double* a, const double* b, std::vector<Candidate>& candidates,
+              Frontier& frontier, const std::function<void(const Origin&, double*)>& value);
+  bool Stopped();
+
+  Range Build(PlanBuilder& builder, int i, int j, int entry) const;
+  void BuildProduct(PlanBuilder& builder, int i, int j, int entry, std::vector<Range>& out) const;
+
+  const Frontier& LeftOf(int i, int m) const;
+
+  const Model& model_;
+  const Columns& columns_;
+  const ColumnTables& tables_;
+  const Inside& inside_;
+  const Outside& outside_;
+  Shape shape_;
+  int blocks_;
+  PassOptions options_;
+  Intervals at_;
+  std::vector<Frontier> nodes_, products_, prefixes_;
+  std::vector<double> none_;
+  std::atomic<bool> stopped_{false};
+  std::atomic<bool> out_of_memory_{false};
+  std::atomic<std::int64_t> candidates_{0};
+  std::atomic<std::size_t> bytes_{0};
+};
+
+}  // namespace mergeplan::search
