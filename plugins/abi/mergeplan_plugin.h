@@ -277,8 +277,8 @@ typedef struct mergeplan_planner {
   int32_t (*evaluate_tree)(void* context, const mergeplan_merge* const* merges, int32_t merge_count,
                            const int32_t* blocks, int32_t block_count, double* objective,
                            mergeplan_error* error);
-  /* Reads a plan file of mergeplan (TOML or JSON) and checks that it was made for the teacher
-   * steps, student steps and start of the request. Caller's thread. */
+  /* Reads a plan file of mergeplan (TOML or JSON) and checks that it was made for the noise
+   * schedule, student steps and start of the request. Caller's thread. */
   int32_t (*parse_plan)(void* context, const char* path, const mergeplan_plan_sink* sink,
                         mergeplan_error* error);
   /* One line for the user. Any thread. */

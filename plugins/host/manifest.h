@@ -46,7 +46,7 @@ struct Manifest {
 // Reads NAME.toml, format 1:
 //
 //   format = 1
-//   name = "progressive"
+//   name = "progressive"                  # as the file is called
 //   version = "1.0"
 //   description = "Merges pairs, level by level"
 //   library = "progressive.so"            # a file beside the manifest, no path

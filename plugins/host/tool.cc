@@ -1,0 +1,171 @@
+// mergeplan-plugins: lists and shows strategy plugins. `mergeplan plugins` runs it as a child
+// process, since the planner does not see plugins.
+#include <cstdint>
+#include <iostream>
+#include <string>
+#include <vector>
+
+#include "CLI/CLI.hpp"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "nlohmann/json.hpp"
+#include "plugins/host/host.h"
+
+namespace mergeplan {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// A number as the schema means it: integers without a point.
+Json Bound(const ParameterSpec& spec, double value) {
+  if (spec.type == ParameterType::kInteger) return static_cast<std::int64_t>(value);
+  return value;
+}
+
+Json DefaultValue(const ParameterSpec& spec) {
+  const std::string& text = *spec.default_value;
+  switch (spec.type) {
+    case ParameterType::kInteger:
+      return std::stoll(text);
+    case ParameterType::kReal:
+      return std::stod(text);
+    case ParameterType::kFlag:
+      return text == "true";
+    case ParameterType::kText:
+      break;
+  }
+  return text;
+}
+
+Json ToJson(const PluginListing& listing) {
+  Json out;
+  out["name"] = listing.name;
+  out["usable"] = listing.status.ok();
+  out["error"] = listing.status.ok() ? Json() : Json(std::string(listing.status.message()));
+  out["manifest"] = listing.manifest_path;
+  if (!listing.manifest) return out;
+  const Manifest& manifest = *listing.manifest;
+  out["version"] = manifest.version;
+  out["description"] = manifest.description;
+  out["library"] = manifest.library;
+  out["abi"] = absl::StrCat(manifest.abi_major, ".", manifest.abi_minor);
+  out["teacher_needs"] = TeacherTraitNames(manifest.teacher_needs);
+  out["parameters"] = Json::array();
+  for (const ParameterSpec& spec : manifest.parameters) {
+    Json parameter;
+    parameter["name"] = spec.name;
+    parameter["type"] = std::string(ToString(spec.type));
+    if (spec.default_value) parameter["default"] = DefaultValue(spec);
+    if (spec.minimum) parameter["minimum"] = Bound(spec, *spec.minimum);
+    if (spec.maximum) parameter["maximum"] = Bound(spec, *spec.maximum);
+    parameter["help"] = spec.help;
+    out["parameters"].push_back(parameter);
+  }
+  return out;
+}
+
+// Paths may hold any bytes; what is no UTF-8 is replaced.
+std::string Dump(const Json& json) {
+  return json.dump(2, ' ', false, Json::error_handler_t::replace);
+}
+
+void PrintLine(const PluginListing& listing) {
+  const std::string text = listing.status.ok()
+                               ? listing.manifest->description
+                               : absl::StrCat("unusable: ", listing.status.message());
+  std::cout << absl::StrFormat("%-14s %-8s %s\n", listing.name,
+                               listing.manifest ? listing.manifest->version : "-", text);
+}
+
+void PrintAll(const PluginListing& listing) {
+  const Manifest& manifest = *listing.manifest;
+  const std::vector<std::string> needs = TeacherTraitNames(manifest.teacher_needs);
+  std::cout << manifest.name << " " << manifest.version << ": " << manifest.description << "\n"
+            << "  manifest       " << manifest.path << "\n"
+            << "  library        " << manifest.library << "\n"
+            << "  ABI            " << manifest.abi_major << "." << manifest.abi_minor << "\n"
+            << "  teacher needs  " << (needs.empty() ? "nothing" : absl::StrJoin(needs, ", "))
+            << "\n";
+  for (const ParameterSpec& spec : manifest.parameters) {
+    std::string range;
+    if (spec.minimum) absl::StrAppend(&range, ", at least ", *spec.minimum);
+    if (spec.maximum) absl::StrAppend(&range, ", at most ", *spec.maximum);
+    std::cout << "  parameter      " << spec.name << " (" << ToString(spec.type) << range
+              << (spec.default_value ? absl::StrCat(", default \"", *spec.default_value, "\"") : "")
+              << "): " << spec.help << "\n";
+  }
+}
+
+int List(const std::vector<std::string>& folders, bool json) {
+  const std::vector<PluginListing> listings = ListPlugins(folders);
+  if (json) {
+    Json out;
+    out["search_path"] = PluginSearchPath(folders);
+    out["plugins"] = Json::array();
+    for (const PluginListing& listing : listings) out["plugins"].push_back(ToJson(listing));
+    std::cout << Dump(out) << "\n";
+    return 0;
+  }
+  for (const PluginListing& listing : listings) PrintLine(listing);
+  if (listings.empty()) {
+    std::cerr << "no plugins found; give their folder by --plugin-dir or MERGEPLAN_PLUGIN_PATH\n";
+  }
+  return 0;
+}
+
+int Show(const std::string& name, const std::vector<std::string>& folders, bool json) {
+  const auto plugin = LoadPlugin(name, folders);
+  if (!plugin.ok()) {
+    std::cerr << "mergeplan-plugins: " << plugin.status().message() << "\n";
+    return 1;
+  }
+  const Manifest& manifest = (*plugin)->manifest();
+  const PluginListing listing{manifest.path, manifest.name, absl::OkStatus(), manifest};
+  if (json) {
+    std::cout << Dump(ToJson(listing)) << "\n";
+  } else {
+    PrintAll(listing);
+  }
+  return 0;
+}
+
+int Main(int argc, char** argv) {
+  CLI::App app("Lists and shows the strategy plugins that mergeplan finds.", "mergeplan plugins");
+  app.require_subcommand(1);
+  std::vector<std::string> folders;
+  bool json = false;
+  std::string name;
+  const auto common = [&](CLI::App* command) {
+    command->add_flag("--json", json, "print JSON");
+    command->add_option("--plugin-dir", folders, "a folder to search first; may be repeated")
+        ->type_name("FOLDER")
+        ->allow_extra_args(false);
+    return command;
+  };
+  CLI::App* list = common(app.add_subcommand("list", "every plugin, and why one cannot be used"));
+  list->footer("Example: mergeplan plugins list --json");
+  CLI::App* show = common(app.add_subcommand("show", "one plugin with its parameters"));
+  show->add_option("NAME", name, "name, or path of a library or manifest")->required();
+  show->footer("Example: mergeplan plugins show progressive");
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& e) {
+    if (e.get_exit_code() == static_cast<int>(CLI::ExitCodes::Success)) return app.exit(e);
+    std::cerr << "mergeplan-plugins: " << e.what() << "; see --help\n";
+    return 2;
+  }
+  return list->parsed() ? List(folders, json) : Show(name, folders, json);
+}
+
+}  // namespace
+}  // namespace mergeplan
+
+int main(int argc, char** argv) {
+  try {
+    return mergeplan::Main(argc, argv);
+  } catch (const std::exception& e) {
+    std::cerr << "mergeplan-plugins: " << e.what() << "\n";
+    return 1;
+  }
+}
