@@ -34,15 +34,35 @@ absl::StatusOr<File> OpenForReading(const std::string& path) {
   return f;
 }
 
-absl::Status SyncFolderOf(const std::string& path) {
+// Makes a finished rename durable. Where the folder cannot be opened or its file system refuses to
+// sync, nothing is lost but durability in a power cut, so that is no error.
+void SyncFolderOf(const std::string& path) {
   std::filesystem::path folder = std::filesystem::path(path).parent_path();
   if (folder.empty()) folder = ".";
   const int fd = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (fd < 0)
-    return absl::ErrnoToStatus(errno, absl::StrCat(folder.string(), ": cannot be opened"));
-  ::fsync(fd);  // some file systems refuse to sync a folder; the rename is done either way
+  if (fd < 0) return;
+  ::fsync(fd);
   ::close(fd);
-  return absl::OkStatus();
+}
+
+// Writes everything and closes. Errors name `path`, which need not be the open file's own name.
+absl::Status WriteAndClose(int fd, std::string_view bytes, bool sync, const std::string& path) {
+  absl::Status status;
+  while (!bytes.empty() && status.ok()) {
+    const ssize_t n = ::write(fd, bytes.data(), bytes.size());
+    if (n >= 0) {
+      bytes.remove_prefix(static_cast<size_t>(n));
+    } else if (errno != EINTR) {
+      status = absl::ErrnoToStatus(errno, absl::StrCat(path, ": writing failed"));
+    }
+  }
+  if (status.ok() && sync && ::fsync(fd) != 0) {
+    status = absl::ErrnoToStatus(errno, absl::StrCat(path, ": syncing failed"));
+  }
+  if (::close(fd) != 0 && status.ok()) {
+    status = absl::ErrnoToStatus(errno, absl::StrCat(path, ": closing failed"));
+  }
+  return status;
 }
 
 class Sha256Stream {
@@ -77,31 +97,38 @@ absl::StatusOr<std::string> ReadFile(const std::string& path) {
 }
 
 absl::Status WriteFileAtomically(const std::string& path, std::string_view bytes) {
+  struct stat old = {};
+  const bool exists = ::stat(path.c_str(), &old) == 0;
+  if (exists && S_ISDIR(old.st_mode)) {
+    return absl::InvalidArgumentError(absl::StrCat(path, ": is a folder, expected a file"));
+  }
+  if (exists && !S_ISREG(old.st_mode)) {
+    const int fd = ::open(path.c_str(), O_WRONLY | O_CLOEXEC);
+    if (fd < 0) return absl::ErrnoToStatus(errno, absl::StrCat(path, ": cannot be written"));
+    return WriteAndClose(fd, bytes, /*sync=*/false, path);
+  }
+
+  std::string target = path;
+  std::error_code ec;
+  if (exists && std::filesystem::is_symlink(path, ec)) {
+    const std::filesystem::path real = std::filesystem::canonical(path, ec);
+    if (!ec) target = real.string();
+  }
   static std::atomic<unsigned> counter{0};
-  const std::string beside = absl::StrCat(path, ".tmp-", ::getpid(), "-", counter.fetch_add(1));
+  const std::string beside = absl::StrCat(target, ".tmp-", ::getpid(), "-", counter.fetch_add(1));
   const int fd = ::open(beside.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
   if (fd < 0) return absl::ErrnoToStatus(errno, absl::StrCat(path, ": cannot be written"));
-  absl::Status status;
-  while (!bytes.empty() && status.ok()) {
-    const ssize_t n = ::write(fd, bytes.data(), bytes.size());
-    if (n >= 0) {
-      bytes.remove_prefix(static_cast<size_t>(n));
-    } else if (errno != EINTR) {
-      status = absl::ErrnoToStatus(errno, absl::StrCat(path, ": writing failed"));
-    }
-  }
-  if (status.ok() && ::fsync(fd) != 0) {
-    status = absl::ErrnoToStatus(errno, absl::StrCat(path, ": syncing failed"));
-  }
-  ::close(fd);
-  if (status.ok() && std::rename(beside.c_str(), path.c_str()) != 0) {
+  if (exists) ::fchmod(fd, old.st_mode & 07777);  // a file that is replaced keeps its permissions
+  absl::Status status = WriteAndClose(fd, bytes, /*sync=*/true, path);
+  if (status.ok() && std::rename(beside.c_str(), target.c_str()) != 0) {
     status = absl::ErrnoToStatus(errno, absl::StrCat(path, ": cannot be replaced"));
   }
   if (!status.ok()) {
     ::unlink(beside.c_str());
     return status;
   }
-  return SyncFolderOf(path);
+  SyncFolderOf(target);
+  return absl::OkStatus();
 }
 
 absl::Status MakeDirectories(const std::string& path) {

@@ -14,7 +14,10 @@ namespace mergeplan {
 absl::StatusOr<std::string> ReadFile(const std::string& path);
 
 // Replaces `path` by `bytes`: written beside it, synced, renamed over it and the folder synced, so
-// that a reader sees the old file or the new one, never half of either. The folder must exist.
+// that a reader sees the old file or the new one, never half of either. The folder must exist. The
+// permissions of a replaced file are kept, a symbolic link is followed. What is no regular file (a
+// pipe, /dev/stdout) is written to as it is. A process that is killed while it writes may leave
+// `path`.tmp-PID-K behind. Errors name `path` and what the system said; the old file then stands.
 absl::Status WriteFileAtomically(const std::string& path, std::string_view bytes);
 
 // mkdir -p.

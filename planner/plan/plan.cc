@@ -14,6 +14,11 @@ std::string Text(Range r) { return absl::StrFormat("[%d, %d]", r.first, r.last);
 
 absl::Status Bad(const std::string& message) { return absl::InvalidArgumentError(message); }
 
+std::string MissingSteps(int first, int last) {
+  return first == last ? absl::StrCat("step ", first, " is")
+                       : absl::StrCat("steps ", first, "..", last, " are");
+}
+
 // Do `parts` cut `whole` into consecutive ranges?
 absl::Status CheckCut(absl::Span<const Range> parts, Range whole, const std::string& what) {
   int next = whole.first;
@@ -25,10 +30,7 @@ absl::Status CheckCut(absl::Span<const Range> parts, Range whole, const std::str
       return Bad(absl::StrCat(what, ": ", Text(part), " lies outside ", Text(whole)));
     }
     if (part.first > next) {
-      const int last = part.first - 1;
-      return Bad(absl::StrCat(what, ": gap, ",
-                              next == last ? absl::StrCat("step ", next, " is")
-                                           : absl::StrCat("steps ", next, "..", last, " are"),
+      return Bad(absl::StrCat(what, ": gap, ", MissingSteps(next, part.first - 1),
                               " missing before ", Text(part)));
     }
     if (part.first < next) {
@@ -38,8 +40,8 @@ absl::Status CheckCut(absl::Span<const Range> parts, Range whole, const std::str
     next = part.last + 1;
   }
   if (next <= whole.last) {
-    return Bad(absl::StrCat(what, ": gap, steps ", next, "..", whole.last,
-                            " are missing at the end of ", Text(whole)));
+    return Bad(absl::StrCat(what, ": gap, ", MissingSteps(next, whole.last),
+                            " missing at the end of ", Text(whole)));
   }
   return absl::OkStatus();
 }
@@ -47,9 +49,14 @@ absl::Status CheckCut(absl::Span<const Range> parts, Range whole, const std::str
 }  // namespace
 
 absl::StatusOr<Plan> Plan::Create(int teacher_steps, absl::Span<const MergeSpec> merges,
-                                  absl::Span<const Range> blocks) {
-  if (teacher_steps < 1)
-    return Bad(absl::StrCat("teacher_steps is ", teacher_steps, ", expected 1 or more"));
+                                  absl::Span<const Range> blocks, int* faulty_merge) {
+  int unused = -1;
+  int& faulty = faulty_merge != nullptr ? *faulty_merge : unused;
+  faulty = -1;
+  if (teacher_steps < 1 || teacher_steps > kMaxTeacherSteps) {
+    return Bad(
+        absl::StrCat("teacher_steps is ", teacher_steps, ", expected 1..", kMaxTeacherSteps));
+  }
   const Range all{1, teacher_steps};
   if (blocks.empty()) return Bad("blocks: none given, expected at least one");
   if (absl::Status s = CheckCut(blocks, all, "blocks"); !s.ok()) return s;
@@ -57,6 +64,7 @@ absl::StatusOr<Plan> Plan::Create(int teacher_steps, absl::Span<const MergeSpec>
   absl::flat_hash_map<std::pair<int, int>, int> index;
   for (size_t k = 0; k < merges.size(); ++k) {
     const MergeSpec& merge = merges[k];
+    faulty = static_cast<int>(k);
     const std::string what = absl::StrCat("merge ", Text(merge.range));
     if (merge.range.first >= merge.range.last) {
       return Bad(absl::StrCat(what, ": expected first < last; a single step needs no merge"));
@@ -74,10 +82,12 @@ absl::StatusOr<Plan> Plan::Create(int teacher_steps, absl::Span<const MergeSpec>
       return Bad(absl::StrCat(what, ": given twice"));
     }
   }
+  faulty = -1;
 
   Plan plan;
   plan.teacher_steps_ = teacher_steps;
   plan.merges_.reserve(merges.size());
+  std::vector<bool> used(merges.size(), false);
   // Post-order without recursion: a BOOT plan over 1000 steps is 999 levels deep.
   struct Frame {
     int spec;
@@ -98,12 +108,14 @@ absl::StatusOr<Plan> Plan::Create(int teacher_steps, absl::Span<const MergeSpec>
       } else {
         const auto found = index.find({want.first, want.last});
         if (found == index.end()) {
+          faulty = stack.empty() ? -1 : stack.back().spec;
           const std::string user =
               stack.empty() ? "the blocks"
                             : absl::StrCat("merge ", Text(merges[stack.back().spec].range));
           return Bad(absl::StrCat(user, " use", stack.empty() ? "" : "s", " ", Text(want),
                                   ", but no merge with that range is given"));
         }
+        used[found->second] = true;
         stack.push_back({found->second, 0, {}, 0});
         want = merges[found->second].children.front();
         continue;
@@ -130,14 +142,11 @@ absl::StatusOr<Plan> Plan::Create(int teacher_steps, absl::Span<const MergeSpec>
     }
     plan.blocks_.push_back(done);
   }
-  if (plan.merges_.size() != merges.size()) {
-    for (const MergeSpec& merge : merges) {
-      const bool used = std::any_of(plan.merges_.begin(), plan.merges_.end(),
-                                    [&](const Merge& m) { return m.range() == merge.range; });
-      if (!used)
-        return Bad(
-            absl::StrCat("merge ", Text(merge.range), ": no other merge and no block uses it"));
-    }
+  const auto stray = std::find(used.begin(), used.end(), false);
+  if (stray != used.end()) {
+    faulty = static_cast<int>(stray - used.begin());
+    return Bad(absl::StrCat("merge ", Text(merges[faulty].range),
+                            ": no other merge and no block uses it"));
   }
   return plan;
 }
@@ -179,33 +188,40 @@ std::vector<Range> Plan::BlockRanges() const {
 }
 
 std::string Plan::ToString() const {
-  const auto join = [this](absl::Span<const int> nodes, const std::vector<std::string>& texts) {
-    std::string out;
-    for (size_t k = 0; k < nodes.size(); ++k) {
-      if (!out.empty()) out += ' ';
-      if (!is_step(nodes[k])) {
-        out += texts[nodes[k] - teacher_steps_];
-        continue;
-      }
-      size_t end = k;
-      while (end + 1 < nodes.size() && is_step(nodes[end + 1])) ++end;
-      absl::StrAppend(&out, nodes[k] + 1);
-      if (end - k >= 2) {
-        absl::StrAppend(&out, "..", nodes[end] + 1);
-        k = end;
-      }
-    }
-    return out;
+  struct Level {
+    absl::Span<const int> nodes;
+    size_t next;
   };
-  std::vector<std::string> texts;
-  texts.reserve(merges_.size());
-  for (const Merge& merge : merges_)
-    texts.push_back(absl::StrCat("(", join(merge.children, texts), ")"));
-  return join(blocks_, texts);
+  std::string out;
+  std::vector<Level> stack{{blocks_, 0}};
+  while (true) {
+    const absl::Span<const int> nodes = stack.back().nodes;
+    const size_t k = stack.back().next;
+    if (k == nodes.size()) {
+      stack.pop_back();
+      if (stack.empty()) return out;
+      out += ')';
+      continue;
+    }
+    if (k > 0) out += ' ';
+    if (!is_step(nodes[k])) {
+      ++stack.back().next;
+      out += '(';
+      stack.push_back({merges_[nodes[k] - teacher_steps_].children, 0});
+      continue;
+    }
+    size_t end = k;
+    while (end + 1 < nodes.size() && is_step(nodes[end + 1])) ++end;
+    if (end - k < 2) end = k;  // two neighbours are as short written out
+    absl::StrAppend(&out, nodes[k] + 1);
+    if (end > k) absl::StrAppend(&out, "..", nodes[end] + 1);
+    stack.back().next = end + 1;
+  }
 }
 
 Range PlanBuilder::Merge(std::vector<Range> children) {
-  const Range range{children.front().first, children.back().last};
+  Range range{0, 0};  // no children: refused by Finish
+  if (!children.empty()) range = {children.front().first, children.back().last};
   merges_.push_back({range, std::move(children)});
   return range;
 }

@@ -10,6 +10,9 @@
 
 namespace mergeplan {
 
+// More steps than any teacher has; a larger number in a file is a slip, not a plan.
+inline constexpr int kMaxTeacherSteps = 1'000'000;
+
 // The steps first..last of the teacher, 1 <= first <= last <= T. Step t takes noise level t to
 // level t-1; step 1 is the cleanest.
 struct Range {
@@ -48,11 +51,13 @@ class Plan {
  public:
   Plan() = default;
 
-  // Checks that the blocks cut 1..T, that the children of every merge cut its range into two or
-  // more parts and that every merge is used exactly once. The order of `merges` does not matter.
-  // O(T) expected time. INVALID_ARGUMENT names the merge and the gap, overlap or wrong number.
+  // Checks that 1 <= T <= kMaxTeacherSteps, that the blocks cut 1..T, that the children of every
+  // merge cut its range into two or more parts and that every merge is used exactly once. The order
+  // of `merges` does not matter. O(T) expected time. INVALID_ARGUMENT names the merge and the gap,
+  // overlap or wrong number; `faulty_merge`, where given, then holds the index into `merges` of the
+  // merge that the error is about, -1 where it is about the blocks.
   static absl::StatusOr<Plan> Create(int teacher_steps, absl::Span<const MergeSpec> merges,
-                                     absl::Span<const Range> blocks);
+                                     absl::Span<const Range> blocks, int* faulty_merge = nullptr);
 
   int teacher_steps() const { return teacher_steps_; }
   int student_steps() const { return static_cast<int>(blocks_.size()); }
@@ -72,7 +77,7 @@ class Plan {
   std::vector<MergeSpec> Specs() const;
   std::vector<Range> BlockRanges() const;
 
-  // One line: "(1 (2 3..32))". Runs of single steps inside a merge are written a..b.
+  // One line: "(1 (2 3..32))". Runs of three or more single steps are written a..b. O(T).
   std::string ToString() const;
 
   friend bool operator==(const Plan&, const Plan&) = default;
@@ -91,6 +96,7 @@ class PlanBuilder {
 
   // A handle to hand to Merge or Finish: the node's range.
   static Range Step(int t) { return {t, t}; }
+  // Children from the cleanest to the noisiest.
   Range Merge(std::vector<Range> children);
   absl::StatusOr<Plan> Finish(absl::Span<const Range> blocks) const;
 

@@ -25,6 +25,11 @@ struct StrategyFigures {
 
 // A plan with everything it rests on and its certificate: what `mergeplan plan` writes and
 // `distill` reads.
+//
+// The certificate is never taken on trust: files hold a fingerprint of question, merges and
+// certificate, and where it does not fit (somebody edited the file) or is missing (somebody wrote
+// it by hand), reading computes objective, value, tau and strategies afresh and leaves nothing
+// proven: status "unchecked", lower bound 0.
 struct PlanDocument {
   // ---- the question
   std::string schedule_spec;  // as given
@@ -32,7 +37,7 @@ struct PlanDocument {
       sigma;  // T+1 each, in planning coordinates: the file stands on its own
   double data_scale = 1;
   std::string input;              // path of the spectrum or data, or "--variances"
-  std::string input_sha256;       // of the variances (as little-endian float64), see VariancesHash
+  std::string input_sha256;       // VariancesHash(variances); where empty, writing fills it in
   std::string basis;              // "diagonal", "pca" or "given"
   std::vector<double> variances;  // d, native
   std::vector<double> weights;    // d, or empty
@@ -46,7 +51,7 @@ struct PlanDocument {
   double objective = 0, objective_surrogate = 0, objective_teacher = 0,
          objective_equal_total_time = 0;
   double lower_bound = 0, tolerance = 0;
-  std::string status;  // optimal | within_gap | time_limit | interrupted
+  std::string status;  // optimal | within_gap | time_limit | interrupted | unchecked
   std::string guarantee;
   std::vector<StrategyFigures> strategies;
   std::vector<double> value, tau;  // d each
@@ -56,17 +61,31 @@ struct PlanDocument {
   int dimensions() const { return static_cast<int>(variances.size()); }
 };
 
+// SHA-256 of the numbers as little-endian float64, in hexadecimal digits.
 std::string VariancesHash(const std::vector<double>& variances);
 
 // TOML, format version 1: scalars, the certificate, the flat table of merges. Arrays longer than 64
 // (alpha, sigma, variances, weights, value, tau) go to an .npz beside the TOML, named and hashed in
 // it; shorter ones stand in the TOML, so that small plans are one file. Reading back gives an equal
 // document. Numbers are written so that they read back exactly.
+//
+// The .npz is called STEM-HASH.npz and written first, so that the TOML always names a file that
+// fits it, also when the process is killed between the two; the one that the replaced TOML named is
+// removed last. Bytes that are no UTF-8 (in paths) are written as U+FFFD.
+//
+// INVALID_ARGUMENT where a number is not finite, sizes disagree or the certificate contradicts
+// itself: nothing is written then.
 absl::Status WritePlanToml(const PlanDocument& document, const std::string& path);
+// Errors begin with the file, the line and the key, and say what was found and expected: unknown,
+// missing or mistyped keys, gaps and overlaps of merges, a certificate that contradicts itself.
+// DATA_LOSS where the .npz does not have the hash that the TOML states. O(file), and where the
+// certificate is computed afresh O(T d) for each strategy.
 absl::StatusOr<PlanDocument> ReadPlanToml(const std::string& path);
 
 // The object that `mergeplan plan --json` prints, and the same read back (a file written with `-o
-// plan.json`): here all arrays stand in the file.
+// plan.json`): here all arrays stand in the file. `tree` is left out above 128 steps, `value` and
+// `tau` above 4096 dimensions (reading computes them). PlanJson writes a number that is not finite
+// as null; WritePlanJson refuses it, as WritePlanToml does.
 std::string PlanJson(const PlanDocument& document);
 absl::Status WritePlanJson(const PlanDocument& document, const std::string& path);
 absl::StatusOr<PlanDocument> ReadPlanJson(const std::string& path);

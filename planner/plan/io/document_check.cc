@@ -1,0 +1,298 @@
+#include "planner/plan/io/document_check.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstdint>
+#include <set>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "planner/base/file.h"
+
+namespace mergeplan {
+namespace {
+
+using MaybeComplaint = std::optional<Complaint>;
+
+void AppendWord(std::uint64_t word, std::string* out) {
+  for (int byte = 0; byte < 8; ++byte) out->push_back(static_cast<char>(word >> (8 * byte)));
+}
+
+void AppendNumber(double number, std::string* out) {
+  AppendWord(std::bit_cast<std::uint64_t>(number), out);
+}
+
+// Fields with name and length, so that no two documents have the same bytes.
+class Sealer {
+ public:
+  void Text(std::string_view key, std::string_view text) {
+    Name(key, text.size());
+    bytes_ += text;
+  }
+  void Number(std::string_view key, double number) {
+    Name(key, 1);
+    AppendNumber(number, &bytes_);
+  }
+  void Numbers(std::string_view key, const std::vector<double>& numbers) {
+    Name(key, numbers.size());
+    for (const double number : numbers) AppendNumber(number, &bytes_);
+  }
+  void Ranges(std::string_view key, const std::vector<Range>& ranges) {
+    Name(key, ranges.size());
+    for (const Range& range : ranges) {
+      AppendWord(static_cast<std::uint64_t>(range.first), &bytes_);
+      AppendWord(static_cast<std::uint64_t>(range.last), &bytes_);
+    }
+  }
+  std::string Hex() const { return Sha256(bytes_); }
+
+ private:
+  void Name(std::string_view key, size_t length) {
+    bytes_ += key;
+    bytes_ += '\0';
+    AppendWord(length, &bytes_);
+  }
+  std::string bytes_;
+};
+
+MaybeComplaint NotNegative(std::string_view key, double number) {
+  if (std::isfinite(number) && number >= 0) return std::nullopt;
+  return Complaint{std::string(key),
+                   absl::StrCat("is ", number, ", expected a finite number, 0 or more")};
+}
+
+MaybeComplaint NotNegative(std::string_view key, const std::vector<double>& numbers) {
+  for (size_t k = 0; k < numbers.size(); ++k) {
+    if (std::isfinite(numbers[k]) && numbers[k] >= 0) continue;
+    return Complaint{std::string(key), absl::StrCat("number ", k + 1, " is ", numbers[k],
+                                                    ", expected a finite number, 0 or more")};
+  }
+  return std::nullopt;
+}
+
+MaybeComplaint HasLength(std::string_view key, const std::vector<double>& numbers, size_t expected,
+                         std::string_view why) {
+  if (numbers.size() == expected) return std::nullopt;
+  return Complaint{std::string(key), absl::StrCat("has ", numbers.size(), " numbers, expected ",
+                                                  expected, ", ", std::string(why))};
+}
+
+MaybeComplaint CheckQuestion(const PlanDocument& d) {
+  const size_t levels = static_cast<size_t>(d.plan.teacher_steps()) + 1;
+  const std::string per_level = "one per level 0..teacher_steps";
+  if (d.plan.teacher_steps() < 1) return Complaint{"merges", "the document holds no plan"};
+  if (auto c = HasLength("alpha", d.alpha, levels, per_level)) return c;
+  if (auto c = HasLength("sigma", d.sigma, levels, per_level)) return c;
+  Schedule schedule;
+  schedule.alpha = d.alpha;
+  schedule.sigma = d.sigma;
+  schedule.level_scale.assign(levels, 1.0);
+  if (const absl::Status s = ValidateSchedule(schedule); !s.ok()) {
+    return Complaint{"alpha", std::string(s.message())};
+  }
+  if (!std::isfinite(d.data_scale) || d.data_scale <= 0) {
+    return Complaint{"data_scale",
+                     absl::StrCat("is ", d.data_scale, ", expected a positive, finite number")};
+  }
+  if (d.variances.empty()) return Complaint{"variances", "is empty, expected one per dimension"};
+  if (auto c = NotNegative("variances", d.variances)) return c;
+  const std::string per_dimension = "one per variance";
+  if (!d.weights.empty()) {
+    if (auto c = HasLength("weights", d.weights, d.variances.size(), per_dimension)) return c;
+    if (auto c = NotNegative("weights", d.weights)) return c;
+  }
+  if (!d.input_sha256.empty() && d.input_sha256 != VariancesHash(d.variances)) {
+    return Complaint{"input_sha256", "is not the hash of the variances"};
+  }
+  if (const absl::Status s = d.budget.Validate(0); !s.ok()) {
+    return Complaint{d.budget.sgd ? "lr" : "train_time", std::string(s.message())};
+  }
+  if (d.budget.batch < 1) {
+    return Complaint{"batch", absl::StrCat("is ", d.budget.batch, ", expected 1 or more")};
+  }
+  if (!std::isfinite(d.budget.feature_norm) || d.budget.feature_norm <= 0) {
+    return Complaint{"feature_norm", absl::StrCat("is ", d.budget.feature_norm,
+                                                  ", expected a positive, finite number")};
+  }
+  return std::nullopt;
+}
+
+MaybeComplaint CheckCertificate(const PlanDocument& d) {
+  static const std::set<std::string_view> kStatus = {"optimal", "within_gap", "time_limit",
+                                                     "interrupted", kUnchecked};
+  if (!kStatus.contains(d.status)) {
+    return Complaint{"status",
+                     absl::StrCat("is \"", d.status, "\", expected optimal, within_gap, ",
+                                  "time_limit, interrupted or ", std::string(kUnchecked))};
+  }
+  const std::pair<std::string_view, double> figures[] = {
+      {"objective", d.objective},
+      {"objective_surrogate", d.objective_surrogate},
+      {"objective_teacher", d.objective_teacher},
+      {"objective_equal_total_time", d.objective_equal_total_time},
+      {"lower_bound", d.lower_bound},
+      {"tolerance", d.tolerance},
+      {"seconds", d.seconds}};
+  for (const auto& [key, number] : figures) {
+    if (auto c = NotNegative(key, number)) return c;
+  }
+  if (d.lower_bound > d.objective + d.tolerance) {
+    return Complaint{"lower_bound",
+                     absl::StrFormat("is %.17g, which is above the objective %.17g by more than "
+                                     "the tolerance %g; no plan can be that good",
+                                     d.lower_bound, d.objective, d.tolerance)};
+  }
+  if (d.status == kUnchecked && d.lower_bound > 0) {
+    return Complaint{"lower_bound", absl::StrCat("is ", d.lower_bound,
+                                                 ", expected 0 where the status is unchecked")};
+  }
+  if (d.status == "optimal" &&
+      d.objective - d.lower_bound > 2 * d.tolerance + 0x1p-50 * d.objective) {
+    return Complaint{"status", absl::StrFormat("is optimal, but objective - lower_bound is %g and "
+                                               "the tolerance only %g",
+                                               d.objective - d.lower_bound, d.tolerance)};
+  }
+  std::set<std::string_view> names;
+  for (const StrategyFigures& s : d.strategies) {
+    if (s.name.empty() || !names.insert(s.name).second) {
+      return Complaint{"strategies",
+                       absl::StrCat("the name \"", s.name, "\" is empty or occurs twice")};
+    }
+    const std::string key = absl::StrCat("strategies.", s.name);
+    if (auto c = NotNegative(key, s.objective)) return c;
+    if (auto c = NotNegative(key, s.objective_equal_total_time)) return c;
+    if (s.merges_trained < 0) {
+      return Complaint{
+          key, absl::StrCat("merges_trained is ", s.merges_trained, ", expected 0 or more")};
+    }
+  }
+  const std::string per_dimension = "one per variance";
+  for (const auto& [key, numbers] : {std::pair{"value", &d.value}, {"tau", &d.tau}}) {
+    if (auto c = HasLength(key, *numbers, d.variances.size(), per_dimension)) return c;
+    if (auto c = NotNegative(key, *numbers)) return c;
+  }
+  return std::nullopt;
+}
+
+// Length of the valid UTF-8 sequence that `text` begins with; 0 where there is none.
+size_t SequenceLength(std::string_view text) {
+  const auto byte = [&](size_t k) {
+    return k < text.size() ? static_cast<unsigned char>(text[k]) : 0U;
+  };
+  const unsigned lead = byte(0);
+  if (lead < 0x80) return 1;
+  const size_t length = lead >= 0xF0 ? 4 : lead >= 0xE0 ? 3 : 2;
+  if (lead < 0xC2 || lead > 0xF4) return 0;
+  for (size_t k = 1; k < length; ++k) {
+    if (byte(k) < 0x80 || byte(k) > 0xBF) return 0;
+  }
+  // Overlong forms, surrogates and what lies beyond U+10FFFF.
+  if ((lead == 0xE0 && byte(1) < 0xA0) || (lead == 0xED && byte(1) > 0x9F) ||
+      (lead == 0xF0 && byte(1) < 0x90) || (lead == 0xF4 && byte(1) > 0x8F)) {
+    return 0;
+  }
+  return length;
+}
+
+std::string ValidUtf8(std::string_view text) {
+  std::string out;
+  while (!text.empty()) {
+    const size_t length = SequenceLength(text);
+    if (length == 0) {
+      out += "\xEF\xBF\xBD";
+      text.remove_prefix(1);
+    } else {
+      out += text.substr(0, length);
+      text.remove_prefix(length);
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string VariancesHash(const std::vector<double>& variances) {
+  std::string bytes;
+  bytes.reserve(8 * variances.size());
+  for (const double v : variances) AppendNumber(v, &bytes);
+  return Sha256(bytes);
+}
+
+std::optional<Complaint> FindComplaint(const PlanDocument& document) {
+  if (auto c = CheckQuestion(document)) return c;
+  return CheckCertificate(document);
+}
+
+absl::Status CheckForWriting(const PlanDocument& document, const std::string& path) {
+  const std::optional<Complaint> complaint = FindComplaint(document);
+  if (!complaint) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(path, ": not written, ", complaint->key, ": ", complaint->message));
+}
+
+std::string Fingerprint(const PlanDocument& d) {
+  Sealer seal;
+  seal.Text("format", "mergeplan plan 1");
+  seal.Text("schedule", d.schedule_spec);
+  seal.Numbers("alpha", d.alpha);
+  seal.Numbers("sigma", d.sigma);
+  seal.Number("data_scale", d.data_scale);
+  seal.Text("input_sha256", d.input_sha256);
+  seal.Text("basis", d.basis);
+  seal.Numbers("variances", d.variances);
+  seal.Numbers("weights", d.weights);
+  seal.Number("sgd", d.budget.sgd ? 1 : 0);
+  seal.Number("train_time", d.budget.train_time);
+  seal.Number("lr", d.budget.lr);
+  seal.Number("iterations", static_cast<double>(d.budget.iterations));
+  seal.Number("batch", d.budget.batch);
+  seal.Number("feature_norm", d.budget.feature_norm);
+  seal.Text("init", ToString(d.init));
+  seal.Text("reference", ToString(d.reference));
+  seal.Text("space", ToString(d.space));
+  seal.Number("teacher_steps", d.plan.teacher_steps());
+  seal.Ranges("blocks", d.plan.BlockRanges());
+  for (const MergeSpec& merge : d.plan.Specs()) {
+    seal.Ranges("merge", {merge.range});
+    seal.Ranges("children", merge.children);
+  }
+  seal.Text("status", d.status);
+  seal.Text("guarantee", d.guarantee);
+  seal.Number("objective", d.objective);
+  seal.Number("objective_surrogate", d.objective_surrogate);
+  seal.Number("objective_teacher", d.objective_teacher);
+  seal.Number("objective_equal_total_time", d.objective_equal_total_time);
+  seal.Number("lower_bound", d.lower_bound);
+  seal.Number("tolerance", d.tolerance);
+  for (const StrategyFigures& s : d.strategies) {
+    seal.Text("strategy", s.name);
+    seal.Number("objective", s.objective);
+    seal.Number("objective_equal_total_time", s.objective_equal_total_time);
+    seal.Number("merges_trained", s.merges_trained);
+  }
+  if (d.variances.size() <= kMostValues) {
+    seal.Numbers("value", d.value);
+    seal.Numbers("tau", d.tau);
+  }
+  return seal.Hex();
+}
+
+PlanDocument Normalized(const PlanDocument& document) {
+  PlanDocument out = document;
+  if (out.budget.sgd) {
+    out.budget.train_time = 0;
+  } else {
+    out.budget.lr = 0;
+    out.budget.iterations = 0;
+  }
+  for (std::string* text :
+       {&out.schedule_spec, &out.input, &out.input_sha256, &out.basis, &out.guarantee}) {
+    *text = ValidUtf8(*text);
+  }
+  for (StrategyFigures& s : out.strategies) s.name = ValidUtf8(s.name);
+  if (out.input_sha256.empty()) out.input_sha256 = VariancesHash(out.variances);
+  return out;
+}
+
+}  // namespace mergeplan

@@ -1,0 +1,186 @@
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "planner/base/file.h"
+#include "planner/base/status_macros.h"
+#include "planner/plan/io/document.h"
+#include "planner/plan/io/document_check.h"
+#include "planner/plan/io/document_read.h"
+#include "planner/plan/io/node.h"
+
+namespace mergeplan {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json Pair(Range range) { return Json::array({range.first, range.last}); }
+
+Json Pairs(const std::vector<Range>& ranges) {
+  Json out = Json::array();
+  for (const Range& range : ranges) out.push_back(Pair(range));
+  return out;
+}
+
+// The tree of one node; recursion is as deep as the plan, at most kLargestTree.
+Json Tree(const Plan& plan, int node) {
+  Json out = Pair(plan.range(node));
+  if (plan.is_step(node)) return out;
+  Json children = Json::array();
+  for (const int child : plan.merges()[node - plan.teacher_steps()].children) {
+    children.push_back(Tree(plan, child));
+  }
+  out.push_back(std::move(children));
+  return out;
+}
+
+Json Figures(double objective, double objective_equal_total_time, int merges_trained) {
+  Json out = Json::object();
+  out["objective"] = objective;
+  out["objective_equal_total_time"] = objective_equal_total_time;
+  out["merges_trained"] = merges_trained;
+  return out;
+}
+
+Json Certificate(const PlanDocument& d) {
+  Json out = Json::object();
+  out["status"] = d.status;
+  out["guarantee"] = d.guarantee;
+  out["objective"] = d.objective;
+  out["lower_bound"] = d.lower_bound;
+  out["gap"] = d.gap();
+  out["tolerance"] = d.tolerance;
+  out["objective_surrogate"] = d.objective_surrogate;
+  out["objective_teacher"] = d.objective_teacher;
+  out["objective_equal_total_time"] = d.objective_equal_total_time;
+  out["merges_trained"] = d.plan.size();
+  out["strategies"] = Json::object();
+  for (const StrategyFigures& s : d.strategies) {
+    out["strategies"][s.name] =
+        Figures(s.objective, s.objective_equal_total_time, s.merges_trained);
+  }
+  out["seconds"] = d.seconds;
+  out["fingerprint"] = Fingerprint(d);
+  return out;
+}
+
+Json Question(const PlanDocument& d) {
+  Json out = Json::object();
+  out["teacher_steps"] = d.plan.teacher_steps();
+  out["student_steps"] = d.plan.student_steps();
+  out["dimensions"] = d.dimensions();
+  out["schedule"] = d.schedule_spec;
+  out["data_scale"] = d.data_scale;
+  out["init"] = ToString(d.init);
+  out["reference"] = ToString(d.reference);
+  out["space"] = ToString(d.space);
+  if (d.budget.sgd) {
+    out["lr"] = d.budget.lr;
+    out["iterations"] = d.budget.iterations;
+  } else {
+    out["train_time"] = d.budget.train_time;
+  }
+  out["batch"] = d.budget.batch;
+  out["feature_norm"] = d.budget.feature_norm;
+  out["input"] = d.input;
+  out["input_sha256"] = d.input_sha256;
+  out["basis"] = d.basis;
+  out["variances"] = d.variances;
+  if (!d.weights.empty()) out["weights"] = d.weights;
+  out["alpha"] = d.alpha;
+  out["sigma"] = d.sigma;
+  return out;
+}
+
+Json Answer(const PlanDocument& d) {
+  Json out = Json::object();
+  out["blocks"] = Pairs(d.plan.BlockRanges());
+  Json merges = Json::array();
+  for (const Merge& merge : d.plan.merges()) {
+    std::vector<Range> children;
+    children.reserve(merge.children.size());
+    for (const int child : merge.children) children.push_back(d.plan.range(child));
+    Json entry = Json::object();
+    entry["first"] = merge.first;
+    entry["last"] = merge.last;
+    entry["round"] = merge.round;
+    entry["children"] = Pairs(children);
+    merges.push_back(std::move(entry));
+  }
+  out["merges"] = std::move(merges);
+  if (d.plan.teacher_steps() <= kLargestTree) {
+    Json tree = Json::array();
+    for (const int block : d.plan.blocks()) tree.push_back(Tree(d.plan, block));
+    out["tree"] = std::move(tree);
+  }
+  if (d.variances.size() <= kMostValues) {
+    out["value"] = d.value;
+    out["tau"] = d.tau;
+  }
+  return out;
+}
+
+std::string Dump(const Json& json) {
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+// One key per line; merges and strategies one per line too.
+std::string Lines(const Json& object) {
+  std::string out = "{";
+  for (auto it = object.begin(); it != object.end(); ++it) {
+    absl::StrAppend(&out, it == object.begin() ? "\n" : ",\n", "  ", Dump(Json(it.key())), ": ");
+    const Json& value = it.value();
+    if ((it.key() != "merges" && it.key() != "strategies") || value.empty()) {
+      out += Dump(value);
+      continue;
+    }
+    out += value.is_array() ? '[' : '{';
+    for (auto item = value.begin(); item != value.end(); ++item) {
+      absl::StrAppend(&out, item == value.begin() ? "\n    " : ",\n    ");
+      if (value.is_object()) absl::StrAppend(&out, Dump(Json(item.key())), ": ");
+      out += Dump(item.value());
+    }
+    absl::StrAppend(&out, "\n  ", value.is_array() ? "]" : "}");
+  }
+  out += "\n}\n";
+  return out;
+}
+
+}  // namespace
+
+std::string PlanJson(const PlanDocument& document) {
+  const PlanDocument d = Normalized(document);
+  Json out = Json::object();
+  out["format"] = kPlanFormat;
+  out.update(Certificate(d));
+  out.update(Question(d));
+  out.update(Answer(d));
+  return Lines(out);
+}
+
+absl::Status WritePlanJson(const PlanDocument& document, const std::string& path) {
+  MP_RETURN_IF_ERROR(CheckForWriting(document, path));
+  return WriteFileAtomically(path, PlanJson(document));
+}
+
+absl::StatusOr<PlanDocument> ReadPlanJson(const std::string& path) {
+  MP_ASSIGN_OR_RETURN(const std::string text, ReadFile(path));
+  MP_ASSIGN_OR_RETURN(const Node root, ParseJson(text, path));
+  return ReadDocument(root, path, PlanForm::kJson);
+}
+
+absl::Status WritePlan(const PlanDocument& document, const std::string& path) {
+  return absl::EndsWithIgnoreCase(path, ".json") ? WritePlanJson(document, path)
+                                                 : WritePlanToml(document, path);
+}
+
+absl::StatusOr<PlanDocument> ReadPlan(const std::string& path) {
+  return absl::EndsWithIgnoreCase(path, ".json") ? ReadPlanJson(path) : ReadPlanToml(path);
+}
+
+}  // namespace mergeplan

@@ -1,0 +1,471 @@
+#include "planner/plan/io/document_read.h"
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <limits>
+#include <optional>
+#include <system_error>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "planner/base/status_macros.h"
+#include "planner/data/npz.h"
+#include "planner/plan/io/document_check.h"
+#include "planner/plan/io/evaluate.h"
+#include "planner/plan/io/plan_read.h"
+#include "planner/plan/io/stored_arrays.h"
+
+namespace mergeplan {
+namespace {
+
+constexpr int kMostSteps = kMaxTeacherSteps;
+constexpr std::int64_t kMostInt = std::numeric_limits<int>::max();
+constexpr std::int64_t kMostExact = std::int64_t{1} << 53;
+
+constexpr std::string_view kQuestionKeys[] = {
+    "format",     "teacher_steps", "student_steps", "dimensions", "schedule",
+    "alpha",      "sigma",         "data_scale",    "input",      "input_sha256",
+    "basis",      "variances",     "weights",       "train_time", "lr",
+    "iterations", "batch",         "feature_norm",  "init",       "reference",
+    "space",      "blocks",        "merges"};
+constexpr std::string_view kCertificateKeys[] = {"status",
+                                                 "guarantee",
+                                                 "objective",
+                                                 "objective_surrogate",
+                                                 "objective_teacher",
+                                                 "objective_equal_total_time",
+                                                 "lower_bound",
+                                                 "gap",
+                                                 "tolerance",
+                                                 "merges_trained",
+                                                 "strategies",
+                                                 "value",
+                                                 "tau",
+                                                 "seconds",
+                                                 "fingerprint"};
+constexpr std::string_view kStrategyKeys[] = {"objective", "objective_equal_total_time",
+                                              "merges_trained"};
+class DocumentReader {
+ public:
+  DocumentReader(const Node& root, const std::string& path, PlanForm form)
+      : read_(path), root_(root), form_(form) {}
+
+  absl::StatusOr<PlanDocument> Run() {
+    MP_RETURN_IF_ERROR(CheckForm());
+    MP_ASSIGN_OR_RETURN(arrays_, ReadStoredArrays(read_, root_));
+    MP_RETURN_IF_ERROR(ReadQuestion());
+    MP_ASSIGN_OR_RETURN(doc_.plan, ReadMerges(read_, root_, static_cast<int>(steps_)));
+    MP_RETURN_IF_ERROR(CheckDerived());
+    MP_RETURN_IF_ERROR(ReadCertificate());
+    return std::move(doc_);
+  }
+
+ private:
+  // ---- access
+
+  // An optional member of a table, read into *out where it is there.
+  template <typename T, typename Read>
+  absl::Status Optional(const Node& table, std::string_view key, T* out, Read read) {
+    if (const Node* node = table.Find(key)) {
+      MP_ASSIGN_OR_RETURN(*out, read(*node, key));
+    }
+    return absl::OkStatus();
+  }
+  absl::Status OptionalNumber(const Node& table, std::string_view key, double* out) {
+    return Optional(table, key, out,
+                    [&](const Node& n, std::string_view k) { return read_.Number(n, k); });
+  }
+  absl::Status OptionalText(const Node& table, std::string_view key, std::string* out) {
+    return Optional(table, key, out,
+                    [&](const Node& n, std::string_view k) { return read_.String(n, k); });
+  }
+  // One of a few words; `parse` is ParseInit, …
+  template <typename T, typename Parse>
+  absl::Status Word(std::string_view key, T* out, Parse parse) {
+    const Node* node = root_.Find(key);
+    if (node == nullptr) return absl::OkStatus();
+    MP_ASSIGN_OR_RETURN(const std::string word, read_.String(*node, key));
+    const auto parsed = parse(word);
+    if (!parsed.ok()) return read_.Error(node, key, std::string(parsed.status().message()));
+    *out = *parsed;
+    return absl::OkStatus();
+  }
+  // An array that stands in the table or in the .npz; nullopt where it is in neither.
+  absl::StatusOr<std::optional<std::vector<double>>> Array(const Node& table,
+                                                           std::string_view key) {
+    const Node* node = table.Find(key);
+    const auto stored = arrays_.find(std::string(key));
+    if (stored != arrays_.end()) {
+      if (node != nullptr) {
+        return read_.Error(node, key, "stands here and in the .npz that [arrays] names; keep one");
+      }
+      return std::optional(stored->second);
+    }
+    if (node == nullptr) return std::optional<std::vector<double>>();
+    MP_ASSIGN_OR_RETURN(std::vector<double> numbers, read_.Numbers(*node, key));
+    return std::optional(std::move(numbers));
+  }
+  std::filesystem::path Beside(const std::string& name) const {
+    return std::filesystem::path(read_.file()).parent_path() / name;
+  }
+
+  // ---- the parts of the file, in the order in which they are read
+
+  absl::Status CheckForm() {
+    MP_RETURN_IF_ERROR(read_.ExpectTable(root_, ""));
+    MP_ASSIGN_OR_RETURN(const Node* format, read_.Require(root_, "", "format"));
+    MP_ASSIGN_OR_RETURN(const std::int64_t version,
+                        read_.Integer(*format, "format", 0, std::int64_t{1} << 53));
+    if (version != kPlanFormat) {
+      return read_.Error(format, "format",
+                         absl::StrCat("is ", version, ", but this program reads format ",
+                                      kPlanFormat, "; use the version that wrote the file"));
+    }
+    std::vector<std::string_view> known(std::begin(kQuestionKeys), std::end(kQuestionKeys));
+    if (form_ == PlanForm::kToml) {
+      known.insert(known.end(), {"certificate", "arrays"});
+    } else {
+      known.insert(known.end(), std::begin(kCertificateKeys), std::end(kCertificateKeys));
+      known.push_back("tree");
+    }
+    return read_.CheckKeys(root_, "", known);
+  }
+
+  absl::Status ReadQuestion() {
+    const Node* steps = root_.Find("teacher_steps");
+    if (steps != nullptr) {
+      MP_ASSIGN_OR_RETURN(steps_, read_.Integer(*steps, "teacher_steps", 1, kMostSteps));
+    }
+    MP_RETURN_IF_ERROR(OptionalText(root_, "schedule", &doc_.schedule_spec));
+    MP_ASSIGN_OR_RETURN(auto alpha, Array(root_, "alpha"));
+    MP_ASSIGN_OR_RETURN(auto sigma, Array(root_, "sigma"));
+    const Node* data_scale = root_.Find("data_scale");
+    if (alpha.has_value() != sigma.has_value()) {
+      return read_.Error(root_.Find(alpha ? "alpha" : "sigma"), alpha ? "alpha" : "sigma",
+                         absl::StrCat("stands alone; ", alpha ? "sigma" : "alpha", " is missing"));
+    }
+    arrays_given_ = alpha.has_value();
+    if (alpha) {
+      doc_.alpha = *std::move(alpha);
+      doc_.sigma = *std::move(sigma);
+      if (steps_ == 0) steps_ = static_cast<std::int64_t>(doc_.alpha.size()) - 1;
+      if (root_.Find("schedule") == nullptr) doc_.schedule_spec = "arrays";
+      MP_RETURN_IF_ERROR(OptionalNumber(root_, "data_scale", &doc_.data_scale));
+    } else {
+      if (root_.Find("schedule") == nullptr) {
+        return read_.Error(nullptr, "schedule",
+                           "the key is missing; name a schedule, e.g. \"cosine\", or give the "
+                           "arrays alpha and sigma");
+      }
+      if (data_scale != nullptr) {
+        return read_.Error(
+            data_scale, "data_scale",
+            "stands without alpha and sigma; leave it out, the schedule has its own");
+      }
+      MP_ASSIGN_OR_RETURN(Schedule schedule, LoadNamedSchedule());
+      doc_.alpha = std::move(schedule.alpha);
+      doc_.sigma = std::move(schedule.sigma);
+      doc_.data_scale = schedule.data_scale;
+      steps_ = static_cast<std::int64_t>(doc_.alpha.size()) - 1;
+    }
+    if (steps_ < 1 || steps_ > kMostSteps) {
+      return read_.Error(
+          root_.Find("alpha"), "alpha",
+          absl::StrCat("has ", doc_.alpha.size(), " numbers, expected 2..", kMostSteps + 1));
+    }
+
+    MP_RETURN_IF_ERROR(OptionalText(root_, "input", &doc_.input));
+    MP_RETURN_IF_ERROR(OptionalText(root_, "input_sha256", &doc_.input_sha256));
+    doc_.basis = "given";
+    MP_RETURN_IF_ERROR(OptionalText(root_, "basis", &doc_.basis));
+    MP_RETURN_IF_ERROR(ReadVariances());
+    // A hash that does not fit is a sign that the variances were edited.
+    const std::string hash = VariancesHash(doc_.variances);
+    edited_ = !doc_.input_sha256.empty() && doc_.input_sha256 != hash;
+    doc_.input_sha256 = hash;
+    MP_ASSIGN_OR_RETURN(auto weights, Array(root_, "weights"));
+    if (weights) doc_.weights = *std::move(weights);
+    MP_RETURN_IF_ERROR(ReadBudget());
+    MP_RETURN_IF_ERROR(read_.Require(root_, "", "init").status());
+    MP_RETURN_IF_ERROR(Word("init", &doc_.init, ParseInit));
+    MP_RETURN_IF_ERROR(Word("reference", &doc_.reference, ParseReference));
+    return Word("space", &doc_.space, ParseSpace);
+  }
+
+  // A schedule that is a file is looked for beside the plan first.
+  absl::StatusOr<Schedule> LoadNamedSchedule() {
+    std::string spec = doc_.schedule_spec;
+    std::error_code ec;
+    const bool may_be_file = absl::StrContains(spec, "/") || absl::EndsWith(spec, ".json") ||
+                             absl::EndsWith(spec, ".npz");
+    if (may_be_file && std::filesystem::exists(Beside(spec), ec)) spec = Beside(spec).string();
+    auto loaded = LoadSchedule(
+        spec, steps_ > 0 ? std::optional<int>(static_cast<int>(steps_)) : std::nullopt);
+    if (!loaded.ok()) {
+      return read_.Error(root_.Find("schedule"), "schedule",
+                         std::string(loaded.status().message()));
+    }
+    return loaded;
+  }
+
+  absl::Status ReadVariances() {
+    MP_ASSIGN_OR_RETURN(auto variances, Array(root_, "variances"));
+    if (variances) {
+      doc_.variances = *std::move(variances);
+      return absl::OkStatus();
+    }
+    const Node* input = root_.Find("input");
+    if (input == nullptr || !absl::EndsWith(doc_.input, ".npy")) {
+      return read_.Error(nullptr, "variances",
+                         "the key is missing; give a list of numbers, or input = an .npy file with "
+                         "one number per dimension");
+    }
+    auto array = ReadNpy(Beside(doc_.input).string());
+    if (!array.ok()) return read_.Error(input, "input", std::string(array.status().message()));
+    if (array->shape.size() != 1) {
+      return read_.Error(input, "input",
+                         absl::StrCat(doc_.input, " has ", array->shape.size(),
+                                      " axes, expected one with a variance per dimension"));
+    }
+    doc_.variances = std::move(array->values);
+    return absl::OkStatus();
+  }
+
+  absl::Status ReadBudget() {
+    Budget& budget = doc_.budget;
+    const Node* time = root_.Find("train_time");
+    const Node* lr = root_.Find("lr");
+    const Node* iterations = root_.Find("iterations");
+    if (time != nullptr && (lr != nullptr || iterations != nullptr)) {
+      return read_.Error(time, "train_time",
+                         "stands beside lr or iterations; keep train_time, or lr and iterations");
+    }
+    if (time == nullptr && lr == nullptr && iterations == nullptr) {
+      return read_.Error(nullptr, "train_time",
+                         "the key is missing; give train_time, or lr and iterations");
+    }
+    budget.sgd = time == nullptr;
+    MP_RETURN_IF_ERROR(OptionalNumber(root_, "train_time", &budget.train_time));
+    if (budget.sgd) {
+      MP_ASSIGN_OR_RETURN(lr, read_.Require(root_, "", "lr"));
+      MP_ASSIGN_OR_RETURN(iterations, read_.Require(root_, "", "iterations"));
+      MP_ASSIGN_OR_RETURN(budget.lr, read_.Number(*lr, "lr"));
+      MP_ASSIGN_OR_RETURN(budget.iterations,
+                          read_.Integer(*iterations, "iterations", 1, kMostExact));
+    }
+    if (const Node* batch = root_.Find("batch")) {
+      MP_ASSIGN_OR_RETURN(const std::int64_t size, read_.Integer(*batch, "batch", 1, kMostInt));
+      budget.batch = static_cast<int>(size);
+    }
+    return OptionalNumber(root_, "feature_norm", &budget.feature_norm);
+  }
+
+  // Keys that say again what others say may be left out, but not contradict them.
+  absl::Status CheckDerived() {
+    for (const auto& [key, expected] : {std::pair{"student_steps", doc_.plan.student_steps()},
+                                        {"dimensions", doc_.dimensions()}}) {
+      const Node* node = root_.Find(key);
+      if (node == nullptr) continue;
+      MP_ASSIGN_OR_RETURN(const std::int64_t number, read_.Integer(*node, key, 0, kMostInt));
+      if (number != expected) {
+        return read_.Error(node, key,
+                           absl::StrCat("is ", number, ", but ",
+                                        key[0] == 's' ? "blocks" : "variances", " has ", expected));
+      }
+    }
+    const Node* tree = root_.Find("tree");
+    return tree == nullptr ? absl::OkStatus() : CheckTree(read_, *tree, doc_.plan);
+  }
+
+  absl::Status ReadCertificate() {
+    const Node* table = form_ == PlanForm::kToml ? root_.Find("certificate") : &root_;
+    const bool present =
+        table != nullptr && std::any_of(std::begin(kCertificateKeys), std::end(kCertificateKeys),
+                                        [&](std::string_view k) { return table->Find(k); });
+    if (!present && table != nullptr && form_ == PlanForm::kToml) {
+      MP_RETURN_IF_ERROR(read_.ExpectTable(*table, "certificate"));
+      MP_RETURN_IF_ERROR(read_.CheckKeys(*table, "certificate", kCertificateKeys));
+    }
+    if (!present) {
+      return Uncertify(root_,
+                       "nothing is proven: the file holds a plan without a certificate; "
+                       "`mergeplan plan` searches for one with it");
+    }
+    const std::string prefix = form_ == PlanForm::kToml ? "certificate" : "";
+    MP_RETURN_IF_ERROR(ReadCertificateKeys(*table, prefix));
+
+    const bool lacks_values = doc_.value.empty() && doc_.tau.empty() &&
+                              doc_.variances.size() > kMostValues && form_ == PlanForm::kJson;
+    if (lacks_values) {
+      doc_.value.assign(doc_.variances.size(), 0.0);
+      doc_.tau = doc_.value;
+    }
+    MP_RETURN_IF_ERROR(Check(*table, prefix));
+    std::string fingerprint;
+    MP_RETURN_IF_ERROR(OptionalText(*table, "fingerprint", &fingerprint));
+    if (edited_ || fingerprint != Fingerprint(doc_)) {
+      return Uncertify(*table,
+                       "nothing is proven: the file was edited after it was planned; `mergeplan "
+                       "plan` gives a new certificate");
+    }
+    if (merges_trained_ && *merges_trained_ != doc_.plan.size()) {
+      return read_.Error(
+          table->Find("merges_trained"), "merges_trained",
+          absl::StrCat("is ", *merges_trained_, ", but there are ", doc_.plan.size(), " merges"));
+    }
+    if (lacks_values) {
+      MP_ASSIGN_OR_RETURN(const Model model, CheckedModel());
+      doc_.value = model.Value(doc_.plan);
+      doc_.tau.assign(model.tau().begin(), model.tau().end());
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status ReadCertificateKeys(const Node& table, const std::string& prefix) {
+    const auto name = [&](std::string_view key) {
+      return prefix.empty() ? std::string(key) : absl::StrCat(prefix, ".", std::string(key));
+    };
+    if (!prefix.empty()) MP_RETURN_IF_ERROR(read_.CheckKeys(table, prefix, kCertificateKeys));
+    const auto require = [&](std::string_view key) -> absl::StatusOr<const Node*> {
+      if (const Node* node = table.Find(key)) return node;
+      return read_.Error(prefix.empty() ? nullptr : &table, name(key),
+                         "the key is missing; delete the whole certificate to have it computed");
+    };
+    for (const auto& [key, out] :
+         {std::pair{"status", &doc_.status}, {"guarantee", &doc_.guarantee}}) {
+      MP_ASSIGN_OR_RETURN(const Node* node, require(key));
+      MP_ASSIGN_OR_RETURN(*out, read_.String(*node, name(key)));
+    }
+    for (const auto& [key, out] : {std::pair{"objective", &doc_.objective},
+                                   {"objective_surrogate", &doc_.objective_surrogate},
+                                   {"objective_teacher", &doc_.objective_teacher},
+                                   {"objective_equal_total_time", &doc_.objective_equal_total_time},
+                                   {"lower_bound", &doc_.lower_bound},
+                                   {"tolerance", &doc_.tolerance},
+                                   {"seconds", &doc_.seconds}}) {
+      MP_ASSIGN_OR_RETURN(const Node* node, require(key));
+      MP_ASSIGN_OR_RETURN(*out, read_.Number(*node, name(key)));
+    }
+    MP_ASSIGN_OR_RETURN(const Node* strategies, require("strategies"));
+    MP_RETURN_IF_ERROR(read_.ExpectTable(*strategies, name("strategies")));
+    for (const auto& [strategy, node] : *strategies->table()) {
+      const std::string key = absl::StrCat(name("strategies"), ".", strategy);
+      MP_RETURN_IF_ERROR(read_.ExpectTable(node, key));
+      MP_RETURN_IF_ERROR(read_.CheckKeys(node, key, kStrategyKeys));
+      StrategyFigures figures;
+      figures.name = strategy;
+      for (const auto& [word, out] :
+           {std::pair{"objective", &figures.objective},
+            {"objective_equal_total_time", &figures.objective_equal_total_time}}) {
+        MP_ASSIGN_OR_RETURN(const Node* number, read_.Require(node, key, word));
+        MP_ASSIGN_OR_RETURN(*out, read_.Number(*number, absl::StrCat(key, ".", word)));
+      }
+      MP_ASSIGN_OR_RETURN(const Node* trained, read_.Require(node, key, "merges_trained"));
+      MP_ASSIGN_OR_RETURN(const std::int64_t count,
+                          read_.Integer(*trained, key + ".merges_trained", 0, kMostInt));
+      figures.merges_trained = static_cast<int>(count);
+      doc_.strategies.push_back(std::move(figures));
+    }
+    for (const auto& [key, out] : {std::pair{"value", &doc_.value}, {"tau", &doc_.tau}}) {
+      MP_ASSIGN_OR_RETURN(auto numbers, Array(table, key));
+      if (numbers) *out = *std::move(numbers);
+      const bool optional = form_ == PlanForm::kJson && doc_.variances.size() > kMostValues;
+      if (!numbers && !optional) return require(key).status();
+    }
+    if (const Node* gap = table.Find("gap")) {
+      MP_ASSIGN_OR_RETURN(const double given, read_.Number(*gap, name("gap")));
+      if (!(std::abs(given - doc_.gap()) <= 1e-9 * std::max(1.0, std::abs(given)))) {
+        return read_.Error(
+            gap, name("gap"),
+            absl::StrCat("is ", given, ", but objective and lower_bound give ", doc_.gap()));
+      }
+    }
+    if (const Node* trained = table.Find("merges_trained")) {
+      MP_ASSIGN_OR_RETURN(merges_trained_,
+                          read_.Integer(*trained, name("merges_trained"), 0, kMostInt));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status Check(const Node& table, const std::string& prefix) const {
+    const std::optional<Complaint> complaint = FindComplaint(doc_);
+    if (!complaint) return absl::OkStatus();
+    const std::string first = complaint->key.substr(0, complaint->key.find('.'));
+    if (const Node* node = root_.Find(first)) {
+      return read_.Error(node, complaint->key, complaint->message);
+    }
+    const Node* node = table.Find(first);
+    const std::string key = node == nullptr || prefix.empty()
+                                ? complaint->key
+                                : absl::StrCat(prefix, ".", complaint->key);
+    return read_.Error(node, key, complaint->message);
+  }
+
+  absl::StatusOr<Model> CheckedModel() const {
+    auto model = ModelOf(doc_);
+    if (model.ok()) return model;
+    const absl::Status error = read_.Error(nullptr, "", std::string(model.status().message()));
+    return absl::Status(model.status().code(), error.message());
+  }
+
+  // Computes every figure afresh and leaves nothing proven.
+  absl::Status Uncertify(const Node& at, const std::string& guarantee) {
+    doc_.status = std::string(kUnchecked);
+    doc_.guarantee = guarantee;
+    doc_.objective = doc_.objective_surrogate = doc_.objective_teacher =
+        doc_.objective_equal_total_time = doc_.lower_bound = doc_.tolerance = doc_.seconds = 0;
+    doc_.strategies.clear();
+    doc_.value.assign(doc_.variances.size(), 0.0);
+    doc_.tau = doc_.value;
+    MP_RETURN_IF_ERROR(Check(at, ""));
+    MP_RETURN_IF_ERROR(CheckScheduleFits());
+    MP_ASSIGN_OR_RETURN(const Model model, CheckedModel());
+    if (const absl::Status s = ComputeFigures(model, &doc_); !s.ok()) {
+      return read_.Error(nullptr, "", std::string(s.message()));
+    }
+    return Check(at, "");
+  }
+
+  // Somebody who edits the schedule's name but not the arrays would otherwise get the old ones. A
+  // schedule that cannot be loaded here (its file may be gone) does not matter, the arrays count.
+  absl::Status CheckScheduleFits() {
+    if (!arrays_given_ || doc_.schedule_spec == "arrays") return absl::OkStatus();
+    const auto loaded = LoadNamedSchedule();
+    if (!loaded.ok()) return absl::OkStatus();
+    const auto close = [](const std::vector<double>& a, const std::vector<double>& b) {
+      return a.size() == b.size() &&
+             std::equal(a.begin(), a.end(), b.begin(), [](double x, double y) {
+               return std::abs(x - y) <= 1e-9 * std::max(std::abs(x), std::abs(y)) + 1e-15;
+             });
+    };
+    if (close(loaded->alpha, doc_.alpha) && close(loaded->sigma, doc_.sigma)) {
+      return absl::OkStatus();
+    }
+    return read_.Error(root_.Find("schedule"), "schedule",
+                       absl::StrCat("is \"", doc_.schedule_spec,
+                                    "\", but alpha and sigma are not "
+                                    "that schedule's; delete the two arrays (and their names in "
+                                    "[arrays]), or correct the name"));
+  }
+
+  NodeReader read_;
+  const Node& root_;
+  PlanForm form_;
+  StoredArrays arrays_;
+  std::int64_t steps_ = 0;
+  bool arrays_given_ = false;
+  bool edited_ = false;
+  std::optional<std::int64_t> merges_trained_;
+  PlanDocument doc_;
+};
+
+}  // namespace
+
+absl::StatusOr<PlanDocument> ReadDocument(const Node& root, const std::string& path,
+                                          PlanForm form) {
+  return DocumentReader(root, path, form).Run();
+}
+
+}  // namespace mergeplan
