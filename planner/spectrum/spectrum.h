@@ -11,13 +11,19 @@
 
 namespace mergeplan {
 
-// How stored values become data: x = (value - shift) / scale. Text form: "none", or "LOW:HIGH", the
-// range that pixels 0..255 are mapped onto ("-1:1" is the default for pixels, "none" for floats).
+// How stored values become data: x = value * multiply + add. Text form: "none" (x = value), or
+// "LOW:HIGH", the range that pixels 0..255 are mapped onto ("-1:1" is the default for pixels,
+// "none" for floats).
 struct Scaling {
   std::string text = "none";
   double multiply = 1;
   double add = 0;
+
+  double Apply(double value) const { return value * multiply + add; }
+  double Invert(double x) const { return (x - add) / multiply; }
+  bool operator==(const Scaling&) const = default;
 };
+// INVALID_ARGUMENT, naming the text, unless it is one of the two forms with finite LOW < HIGH.
 absl::StatusOr<Scaling> ParseScaling(std::string_view text);
 
 enum class Regime { kLow, kHigh, kMixed };  // every lambda <= 1; every lambda > 1; else
@@ -33,7 +39,14 @@ struct Basis {
   double fraction_above_one = 0;       // share of dimensions with lambda > 1
   double off_diagonal_energy = 0;  // ||offdiag(C)||_F^2 / ||C||_F^2 of the covariance in this basis
   Regime regime = Regime::kLow;
+  // How the interval was made: "fourth-moment" (valid for any distribution) or "gaussian" (assumes
+  // normal data); see planner/spectrum/estimate.h.
+  std::string interval;
+
+  bool operator==(const Basis&) const = default;
 };
+// Sets regime and fraction_above_one from the variances.
+void SummarizeVariances(Basis& basis);
 
 // What `mergeplan analyze` finds out about a data set and writes to spectrum.toml with its .npz.
 struct Spectrum {
@@ -47,22 +60,34 @@ struct Spectrum {
 
   std::vector<double> mean;        // d
   std::vector<double> covariance;  // d x d, row-major
-  std::vector<double>
-      vectors;  // d x d, row-major: row i is the i-th principal direction (unit length)
+  // d x d, row-major: row i is the i-th principal direction (unit length). Empty, like `pca`, where
+  // the principal directions were not computed.
+  std::vector<double> vectors;
   Basis diagonal;
   Basis pca;
   std::string recommended_basis;  // "diagonal" or "pca"
   std::string recommended_basis_reason;
 
   int dimensions() const { return static_cast<int>(mean.size()); }
+  bool has_pca() const { return !vectors.empty(); }
+  // "diagonal" or "pca"; NOT_FOUND names the ones there are. Valid as long as this object.
   absl::StatusOr<const Basis*> FindBasis(std::string_view name) const;
+
+  bool operator==(const Spectrum&) const = default;
 };
 
-// Writes `path` (TOML, format version 1) and the arrays to the same name with .npz, whose hash the
-// TOML holds; both beside and renamed, the .npz first. Reading back gives the same value.
+// The file that WriteSpectrum puts the arrays in: `path` with .npz in place of .toml, or added.
+std::string SpectrumArraysPath(const std::string& path);
+
+// Writes `path` (TOML, format version 1) and the arrays to SpectrumArraysPath(path), whose name
+// (without the folder, so that both files can move together) and hash the TOML holds; both beside
+// and renamed, the .npz first. Reading back gives the same value, bit by bit. INVALID_ARGUMENT
+// where the spectrum is not whole (sizes, values that are not finite, scaling that is not what its
+// text says).
 absl::Status WriteSpectrum(const Spectrum& spectrum, const std::string& path);
-// Errors name the file, the key and what was expected; a .npz that does not match its hash is
-// DATA_LOSS.
+// Errors name the file, the key and what was expected: INVALID_ARGUMENT for a TOML file that is not
+// one of these (syntax, unknown, missing or mistyped key, wrong version, contradicting values),
+// DATA_LOSS for a .npz that is missing, does not match its hash or holds other arrays.
 absl::StatusOr<Spectrum> ReadSpectrum(const std::string& path);
 
 }  // namespace mergeplan

@@ -1,0 +1,56 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "planner/data/samples.h"
+#include "planner/spectrum/kernels.h"
+#include "planner/spectrum/spectrum.h"
+
+namespace mergeplan {
+
+// The covariance takes d^2 doubles (3.2 GB at the limit) and the eigenvectors as much again.
+inline constexpr int kMaxDimensions = 20000;
+
+struct EstimateOptions {
+  // Not set: "-1:1" for 8-bit pixels, else "none".
+  std::optional<Scaling> scaling;
+  double confidence = 0.95;  // of the intervals, 0 < confidence < 1
+  int threads = 0;           // 0: one per processor
+  std::string source;        // name of the data, for the result and for errors
+  std::string source_sha256;
+  bool want_pca = true;
+  // Opens the same data once more. If set, the intervals along the principal directions rest on the
+  // fourth moments of the data along them (a second pass); if not, on those of a Gaussian.
+  std::function<absl::StatusOr<std::unique_ptr<SampleSource>>()> reopen;
+  // Which compiled copy of the inner loops to use; null: the fastest that the processor can run.
+  const Kernels* kernels = nullptr;
+};
+
+// Streams `source` to its end and returns everything that the data's first two moments say: mean,
+// unbiased covariance, variances along the data's own axes and, with want_pca, along the principal
+// directions (eigenvectors of the covariance, largest eigenvalue first, the largest component of
+// each positive; rounding below zero is set to zero). All in data units, x = value * multiply +
+// add.
+//
+// Intervals: log of a sample variance v of n values with kurtosis k is close to normal with
+// variance (k - (n-3)/(n-1)) / n, hence v * exp(+-z * its root); valid for any distribution with a
+// fourth moment as n grows, not for small samples of heavy tails. Along principal directions this
+// further assumes n >> d and distinct eigenvalues (the bias of sample eigenvalues is not
+// corrected). Without `reopen` k = 3. Basis::interval says which was used. A dimension of variance
+// 0 has the interval [0, 0].
+//
+// Errors, naming `options.source`: INVALID_ARGUMENT for fewer than 2 samples, values that are not
+// finite, d = 0, d > kMaxDimensions or a confidence outside (0, 1); DATA_LOSS when the second pass
+// sees other data than the first; RESOURCE_EXHAUSTED; those of the source as they are.
+//
+// Time: n d^2 for the covariance, about 9 d^3 for the eigenvectors (one thread), 2 n d^2 in float32
+// for the second pass. Memory: 4 d^2 doubles at most, and batches; independent of n. The result
+// does not depend on how the source cuts its batches nor on `threads`; between instruction sets it
+// differs by rounding.
+absl::StatusOr<Spectrum> EstimateSpectrum(SampleSource& source, const EstimateOptions& options);
+
+}  // namespace mergeplan

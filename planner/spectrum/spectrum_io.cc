@@ -1,0 +1,416 @@
+#include <toml++/toml.h>
+#include <charconv>
+#include <cmath>
+#include <set>
+#include <sstream>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "planner/base/file.h"
+#include "planner/base/status_macros.h"
+#include "planner/data/npz.h"
+#include "planner/spectrum/spectrum.h"
+
+namespace mergeplan {
+namespace {
+
+constexpr std::int64_t kFormat = 1;
+constexpr char kKind[] = "spectrum";
+
+absl::Status Invalid(const std::string& what) { return absl::InvalidArgumentError(what); }
+
+// ---- What holds for every whole spectrum, written or read. Messages begin with the key.
+
+absl::Status CheckArray(const std::string& name, const std::vector<double>& values,
+                        std::size_t size) {
+  if (values.size() != size) {
+    return Invalid(
+        absl::StrCat("array ", name, " holds ", values.size(), " numbers; expected ", size));
+  }
+  for (std::size_t i = 0; i < size; ++i) {
+    if (!std::isfinite(values[i])) {
+      return Invalid(absl::StrCat("array ", name, " is not finite at index ", i));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckBasis(const Basis& basis, const std::string& name, std::size_t d) {
+  const std::string prefix = absl::StrCat("basis.", name, ".");
+  if (basis.name != name) return Invalid(absl::StrCat(prefix, "name is \"", basis.name, "\""));
+  MP_RETURN_IF_ERROR(CheckArray(absl::StrCat(name, "_variances"), basis.variances, d));
+  MP_RETURN_IF_ERROR(CheckArray(absl::StrCat(name, "_variances_low"), basis.variances_low, d));
+  MP_RETURN_IF_ERROR(CheckArray(absl::StrCat(name, "_variances_high"), basis.variances_high, d));
+  for (std::size_t i = 0; i < d; ++i) {
+    if (!(0 <= basis.variances_low[i] && basis.variances_low[i] <= basis.variances[i] &&
+          basis.variances[i] <= basis.variances_high[i])) {
+      return Invalid(absl::StrCat("array ", name, "_variances at index ", i, " is ",
+                                  basis.variances[i],
+                                  "; expected 0 <= low <= variance <= high, the interval is [",
+                                  basis.variances_low[i], ", ", basis.variances_high[i], "]"));
+    }
+  }
+  Basis expected = basis;
+  SummarizeVariances(expected);
+  if (basis.regime != expected.regime) {
+    return Invalid(absl::StrCat(prefix, "regime is \"", std::string(ToString(basis.regime)),
+                                "\", but the variances say \"",
+                                std::string(ToString(expected.regime)), "\""));
+  }
+  if (std::abs(basis.fraction_above_one - expected.fraction_above_one) > 1e-12) {
+    return Invalid(absl::StrCat(prefix, "fraction_above_one is ", basis.fraction_above_one,
+                                ", but the variances say ", expected.fraction_above_one));
+  }
+  if (!(basis.off_diagonal_energy >= 0 && basis.off_diagonal_energy <= 1)) {
+    return Invalid(absl::StrCat(prefix, "off_diagonal_energy is ", basis.off_diagonal_energy,
+                                "; expected a share between 0 and 1"));
+  }
+  if (basis.interval != "fourth-moment" && basis.interval != "gaussian") {
+    return Invalid(absl::StrCat(prefix, "interval is \"", basis.interval,
+                                "\"; expected \"fourth-moment\" or \"gaussian\""));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckScaling(const Scaling& scaling) {
+  MP_ASSIGN_OR_RETURN(const Scaling expected, ParseScaling(scaling.text));
+  if (scaling != expected) {
+    return Invalid(absl::StrCat("scaling.multiply and add are ", scaling.multiply, " and ",
+                                scaling.add, ", but \"", scaling.text, "\" means ",
+                                expected.multiply, " and ", expected.add));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckSpectrum(const Spectrum& spectrum) {
+  const std::size_t d = spectrum.mean.size();
+  std::size_t product = 1;
+  for (const std::int64_t extent : spectrum.shape) {
+    // Stops growing beyond d, so that it cannot overflow.
+    product = extent <= 0                                      ? 0
+              : product > d / static_cast<std::size_t>(extent) ? d + 1
+                                                               : product * extent;
+  }
+  if (d == 0 || product != d) {
+    return Invalid(absl::StrCat("data.shape is [", absl::StrJoin(spectrum.shape, ", "),
+                                "], but the mean has ", d, " dimensions"));
+  }
+  if (spectrum.samples < 0) return Invalid(absl::StrCat("data.samples is ", spectrum.samples));
+  if (spectrum.skipped < 0) return Invalid(absl::StrCat("data.skipped is ", spectrum.skipped));
+  if (!(spectrum.confidence > 0 && spectrum.confidence < 1)) {
+    return Invalid(absl::StrCat("basis.confidence is ", spectrum.confidence,
+                                "; expected a number between 0 and 1"));
+  }
+  MP_RETURN_IF_ERROR(CheckScaling(spectrum.scaling));
+  MP_RETURN_IF_ERROR(CheckArray("mean", spectrum.mean, d));
+  MP_RETURN_IF_ERROR(CheckArray("covariance", spectrum.covariance, d * d));
+  MP_RETURN_IF_ERROR(CheckBasis(spectrum.diagonal, "diagonal", d));
+  if (spectrum.has_pca()) {
+    MP_RETURN_IF_ERROR(CheckArray("vectors", spectrum.vectors, d * d));
+    MP_RETURN_IF_ERROR(CheckBasis(spectrum.pca, "pca", d));
+  } else if (spectrum.pca != Basis()) {
+    return Invalid("basis.pca is there, but there are no principal directions");
+  }
+  if (const auto basis = spectrum.FindBasis(spectrum.recommended_basis); !basis.ok()) {
+    return Invalid(absl::StrCat("basis.recommended: ", basis.status().message()));
+  }
+  return absl::OkStatus();
+}
+
+// ---- Writing.
+
+// The shortest text that reads back as the same number, and as a float.
+std::string Number(double value) {
+  char buffer[40];
+  const auto [end, error] = std::to_chars(buffer, buffer + sizeof(buffer), value);
+  std::string text(buffer, end);
+  if (text.find_first_of(".e") == std::string::npos) text += ".0";
+  return text;
+}
+
+std::string Quoted(const std::string& text) {
+  std::ostringstream out;
+  out << toml::toml_formatter(toml::value<std::string>(text), toml::format_flags::none);
+  return out.str();
+}
+
+std::string BasisText(const Basis& basis) {
+  return absl::StrCat("\n[basis.", basis.name,
+                      "]\nregime = ", Quoted(std::string(ToString(basis.regime))),
+                      "\nfraction_above_one = ", Number(basis.fraction_above_one),
+                      "\noff_diagonal_energy = ", Number(basis.off_diagonal_energy),
+                      "\ninterval = ", Quoted(basis.interval), "\n");
+}
+
+std::string FileName(const std::string& path) { return path.substr(path.find_last_of('/') + 1); }
+
+std::string TomlText(const Spectrum& spectrum, const std::string& arrays, const std::string& hash) {
+  std::string text = absl::StrCat(
+      "# What `mergeplan analyze` found out about a data set. The arrays stand in the .npz named "
+      "at the end, which\n"
+      "# must stay beside this file. Everything is in data units: x = stored value * multiply + "
+      "add.\n"
+      "# Regimes: low = every variance <= 1, high = every variance > 1, else mixed.\n"
+      "format = ",
+      kFormat, "\nkind = \"", kKind, "\"\n\n[data]\nsource = ", Quoted(spectrum.source),
+      "\nsha256 = ", Quoted(spectrum.source_sha256), "\nshape = [",
+      absl::StrJoin(spectrum.shape, ", "), "]\nsamples = ", spectrum.samples,
+      "\nskipped = ", spectrum.skipped, "\n");
+  absl::StrAppend(&text, "\n[scaling]\ntext = ", Quoted(spectrum.scaling.text),
+                  "\nmultiply = ", Number(spectrum.scaling.multiply),
+                  "\nadd = ", Number(spectrum.scaling.add), "\n");
+  absl::StrAppend(&text, "\n[basis]\nrecommended = ", Quoted(spectrum.recommended_basis),
+                  "\nreason = ", Quoted(spectrum.recommended_basis_reason),
+                  "\nconfidence = ", Number(spectrum.confidence), "\n");
+  text += BasisText(spectrum.diagonal);
+  if (spectrum.has_pca()) text += BasisText(spectrum.pca);
+  absl::StrAppend(&text, "\n[arrays]\nfile = ", Quoted(FileName(arrays)),
+                  "\nsha256 = ", Quoted(hash), "\n");
+  return text;
+}
+
+void AddBasis(NpzWriter& npz, const Basis& basis) {
+  const std::int64_t d = static_cast<std::int64_t>(basis.variances.size());
+  npz.Add(basis.name + "_variances", {d}, basis.variances);
+  npz.Add(basis.name + "_variances_low", {d}, basis.variances_low);
+  npz.Add(basis.name + "_variances_high", {d}, basis.variances_high);
+}
+
+// ---- Reading.
+
+// One table of the file. Every key is asked for once; what was not asked for is unknown.
+class Table {
+ public:
+  Table(const std::string& path, const toml::table& table, std::string prefix)
+      : path_(path), table_(table), prefix_(std::move(prefix)) {}
+
+  absl::StatusOr<std::string> String(const std::string& key) {
+    return Get<std::string>(key, "a string");
+  }
+  absl::StatusOr<std::int64_t> Integer(const std::string& key) {
+    return Get<std::int64_t>(key, "an integer");
+  }
+  absl::StatusOr<double> Float(const std::string& key) {
+    asked_.insert(key);
+    const toml::node* node = table_.get(key);
+    if (node != nullptr && node->is_number()) return *node->value<double>();
+    return Wrong(key, "a number");
+  }
+  absl::StatusOr<std::vector<std::int64_t>> Integers(const std::string& key) {
+    asked_.insert(key);
+    const toml::array* array = table_[key].as_array();
+    if (array == nullptr) return Wrong(key, "a list of integers");
+    std::vector<std::int64_t> values;
+    for (const toml::node& node : *array) {
+      if (!node.is_integer()) return Wrong(key, "a list of integers");
+      values.push_back(*node.value<std::int64_t>());
+    }
+    return values;
+  }
+  bool Has(const std::string& key) const { return table_.contains(key); }
+  absl::StatusOr<Table> Sub(const std::string& key) {
+    asked_.insert(key);
+    const toml::table* sub = table_[key].as_table();
+    if (sub == nullptr) return Wrong(key, "a table");
+    return Table(path_, *sub, absl::StrCat(prefix_, key, "."));
+  }
+  // An error for the first key that was not asked for.
+  absl::Status Finish() const {
+    for (const auto& [key, node] : table_) {
+      if (!asked_.contains(std::string(key.str()))) {
+        return Invalid(absl::StrCat(path_, ":", node.source().begin.line, ": unknown key ", prefix_,
+                                    std::string(key.str()), "; expected one of ",
+                                    absl::StrJoin(asked_, ", ")));
+      }
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  template <typename T>
+  absl::StatusOr<T> Get(const std::string& key, const char* expected) {
+    asked_.insert(key);
+    const toml::node* node = table_.get(key);
+    if (node != nullptr && node->is<T>()) return *node->value_exact<T>();
+    return Wrong(key, expected);
+  }
+  absl::Status Wrong(const std::string& key, const char* expected) const {
+    const toml::node* node = table_.get(key);
+    if (node == nullptr) {
+      return Invalid(
+          absl::StrCat(path_, ": key ", prefix_, key, " is missing; expected ", expected));
+    }
+    std::ostringstream type;
+    type << node->type();
+    return Invalid(absl::StrCat(path_, ":", node->source().begin.line, ": key ", prefix_, key,
+                                " is of type ", type.str(), "; expected ", expected));
+  }
+
+  const std::string& path_;
+  const toml::table& table_;
+  std::string prefix_;
+  std::set<std::string> asked_;
+};
+
+absl::Status ReadBasis(Table& bases, const std::string& path, const std::string& name,
+                       Basis& basis) {
+  MP_ASSIGN_OR_RETURN(Table table, bases.Sub(name));
+  basis.name = name;
+  MP_ASSIGN_OR_RETURN(const std::string regime, table.String("regime"));
+  MP_ASSIGN_OR_RETURN(basis.fraction_above_one, table.Float("fraction_above_one"));
+  MP_ASSIGN_OR_RETURN(basis.off_diagonal_energy, table.Float("off_diagonal_energy"));
+  MP_ASSIGN_OR_RETURN(basis.interval, table.String("interval"));
+  MP_RETURN_IF_ERROR(table.Finish());
+  for (const Regime candidate : {Regime::kLow, Regime::kHigh, Regime::kMixed}) {
+    if (regime == ToString(candidate)) {
+      basis.regime = candidate;
+      return absl::OkStatus();
+    }
+  }
+  return Invalid(absl::StrCat(path, ": key basis.", name, ".regime is \"", regime,
+                              "\"; expected low, high or mixed"));
+}
+
+// Reads one array, which must have the shape d, or d x d (or, for the mean, which comes first and
+// says what d is, any length).
+absl::Status ReadArray(const std::string& path, const std::string& name,
+                       std::vector<std::int64_t> shape, std::vector<double>& values) {
+  absl::StatusOr<NpyArray> array = ReadNpzArray(path, name);
+  if (!array.ok()) return absl::DataLossError(array.status().message());
+  const bool fits = shape.empty() ? array->shape.size() == 1 : array->shape == shape;
+  if (!fits) {
+    return absl::DataLossError(
+        absl::StrCat(path, ": array ", name, " has the shape [", absl::StrJoin(array->shape, ", "),
+                     "]; expected ",
+                     shape.empty() ? std::string("one dimension")
+                                   : absl::StrCat("[", absl::StrJoin(shape, ", "), "]")));
+  }
+  values = std::move(array->values);
+  return absl::OkStatus();
+}
+
+absl::Status ReadBasisArrays(const std::string& path, std::int64_t d, Basis& basis) {
+  MP_RETURN_IF_ERROR(ReadArray(path, basis.name + "_variances", {d}, basis.variances));
+  MP_RETURN_IF_ERROR(ReadArray(path, basis.name + "_variances_low", {d}, basis.variances_low));
+  return ReadArray(path, basis.name + "_variances_high", {d}, basis.variances_high);
+}
+
+absl::Status ReadArrays(const std::string& path, const std::string& file, const std::string& hash,
+                        bool has_pca, Spectrum& spectrum) {
+  if (file.empty() || file != FileName(file) || file == "." || file == "..") {
+    return Invalid(absl::StrCat(path, ": key arrays.file is \"", file,
+                                "\"; expected the name of a file in the same folder"));
+  }
+  const std::string arrays = path.substr(0, path.size() - FileName(path).size()) + file;
+  const absl::StatusOr<std::string> found = Sha256OfFile(arrays);
+  if (!found.ok()) {
+    return absl::DataLossError(
+        absl::StrCat(path, ": its arrays cannot be read: ", found.status().message(),
+                     "; keep both files together, or run mergeplan analyze again"));
+  }
+  if (*found != hash) {
+    return absl::DataLossError(absl::StrCat(path, ": its arrays in ", arrays,
+                                            " have changed (sha256 ", *found, ", expected ", hash,
+                                            "); run mergeplan analyze again"));
+  }
+  MP_RETURN_IF_ERROR(ReadArray(arrays, "mean", {}, spectrum.mean));
+  const std::int64_t d = spectrum.dimensions();
+  MP_RETURN_IF_ERROR(ReadArray(arrays, "covariance", {d, d}, spectrum.covariance));
+  MP_RETURN_IF_ERROR(ReadBasisArrays(arrays, d, spectrum.diagonal));
+  if (has_pca) {
+    MP_RETURN_IF_ERROR(ReadArray(arrays, "vectors", {d, d}, spectrum.vectors));
+    MP_RETURN_IF_ERROR(ReadBasisArrays(arrays, d, spectrum.pca));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Spectrum> FromToml(const toml::table& root, const std::string& path) {
+  Table top(path, root, "");
+  MP_ASSIGN_OR_RETURN(const std::int64_t format, top.Integer("format"));
+  if (format != kFormat) {
+    return Invalid(absl::StrCat(path, ": key format is ", format, "; this program reads format ",
+                                kFormat, ", run mergeplan analyze again"));
+  }
+  MP_ASSIGN_OR_RETURN(const std::string kind, top.String("kind"));
+  if (kind != kKind) {
+    return Invalid(absl::StrCat(path, ": key kind is \"", kind, "\"; expected \"", kKind, "\""));
+  }
+  Spectrum spectrum;
+  MP_ASSIGN_OR_RETURN(Table data, top.Sub("data"));
+  MP_ASSIGN_OR_RETURN(spectrum.source, data.String("source"));
+  MP_ASSIGN_OR_RETURN(spectrum.source_sha256, data.String("sha256"));
+  MP_ASSIGN_OR_RETURN(spectrum.shape, data.Integers("shape"));
+  MP_ASSIGN_OR_RETURN(spectrum.samples, data.Integer("samples"));
+  MP_ASSIGN_OR_RETURN(spectrum.skipped, data.Integer("skipped"));
+  MP_RETURN_IF_ERROR(data.Finish());
+
+  MP_ASSIGN_OR_RETURN(Table scaling, top.Sub("scaling"));
+  MP_ASSIGN_OR_RETURN(spectrum.scaling.text, scaling.String("text"));
+  MP_ASSIGN_OR_RETURN(spectrum.scaling.multiply, scaling.Float("multiply"));
+  MP_ASSIGN_OR_RETURN(spectrum.scaling.add, scaling.Float("add"));
+  MP_RETURN_IF_ERROR(scaling.Finish());
+
+  MP_ASSIGN_OR_RETURN(Table bases, top.Sub("basis"));
+  MP_ASSIGN_OR_RETURN(spectrum.recommended_basis, bases.String("recommended"));
+  MP_ASSIGN_OR_RETURN(spectrum.recommended_basis_reason, bases.String("reason"));
+  MP_ASSIGN_OR_RETURN(spectrum.confidence, bases.Float("confidence"));
+  MP_RETURN_IF_ERROR(ReadBasis(bases, path, "diagonal", spectrum.diagonal));
+  const bool has_pca = bases.Has("pca");
+  if (has_pca) MP_RETURN_IF_ERROR(ReadBasis(bases, path, "pca", spectrum.pca));
+  MP_RETURN_IF_ERROR(bases.Finish());
+
+  MP_ASSIGN_OR_RETURN(Table arrays, top.Sub("arrays"));
+  MP_ASSIGN_OR_RETURN(const std::string file, arrays.String("file"));
+  MP_ASSIGN_OR_RETURN(const std::string hash, arrays.String("sha256"));
+  MP_RETURN_IF_ERROR(arrays.Finish());
+  MP_RETURN_IF_ERROR(top.Finish());
+
+  MP_RETURN_IF_ERROR(ReadArrays(path, file, hash, has_pca, spectrum));
+  if (const absl::Status status = CheckSpectrum(spectrum); !status.ok()) {
+    return Invalid(absl::StrCat(path, ": ", status.message()));
+  }
+  return spectrum;
+}
+
+}  // namespace
+
+std::string SpectrumArraysPath(const std::string& path) {
+  constexpr std::string_view kEnding = ".toml";
+  const bool toml = FileName(path).size() > kEnding.size() && path.ends_with(kEnding);
+  return path.substr(0, path.size() - (toml ? kEnding.size() : 0)) + ".npz";
+}
+
+absl::Status WriteSpectrum(const Spectrum& spectrum, const std::string& path) {
+  if (const absl::Status status = CheckSpectrum(spectrum); !status.ok()) {
+    return Invalid(absl::StrCat(path, ": cannot be written, ", status.message()));
+  }
+  const std::int64_t d = spectrum.dimensions();
+  NpzWriter npz;
+  npz.Add("mean", {d}, spectrum.mean);
+  npz.Add("covariance", {d, d}, spectrum.covariance);
+  AddBasis(npz, spectrum.diagonal);
+  if (spectrum.has_pca()) {
+    npz.Add("vectors", {d, d}, spectrum.vectors);
+    AddBasis(npz, spectrum.pca);
+  }
+  MP_ASSIGN_OR_RETURN(const std::string bytes, npz.Bytes());
+  const std::string arrays = SpectrumArraysPath(path);
+  MP_RETURN_IF_ERROR(WriteFileAtomically(arrays, bytes));
+  return WriteFileAtomically(path, TomlText(spectrum, arrays, Sha256(bytes)));
+}
+
+absl::StatusOr<Spectrum> ReadSpectrum(const std::string& path) {
+  MP_ASSIGN_OR_RETURN(const std::string text, ReadFile(path));
+  toml::table root;
+  try {
+    root = toml::parse(text);
+  } catch (const toml::parse_error& error) {
+    return Invalid(absl::StrCat(path, ":", error.source().begin.line, ":",
+                                error.source().begin.column, ": ", std::string(error.description()),
+                                "; expected a TOML file"));
+  }
+  return FromToml(root, path);
+}
+
+}  // namespace mergeplan

@@ -1,0 +1,123 @@
+#include "planner/spectrum/kernels.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cstdio>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "planner/spectrum/parallel.h"
+
+namespace mergeplan {
+namespace {
+
+std::string Output(const std::string& command) {
+  std::FILE* pipe = popen((command + " 2>&1").c_str(), "r");
+  EXPECT_NE(pipe, nullptr);
+  std::string text;
+  std::array<char, 4096> buffer;
+  while (const std::size_t got = std::fread(buffer.data(), 1, buffer.size(), pipe)) {
+    text.append(buffer.data(), got);
+  }
+  EXPECT_EQ(pclose(pipe), 0) << command << "\n" << text;
+  return text;
+}
+
+// The linker keeps one of several equal inline functions. None that the AVX2 copy brings along may
+// stand in for that of another object: all it defines for others must carry its own namespace.
+void ExpectOnlyOwnSymbols(const std::string& object, const std::string& name) {
+  const std::string symbols =
+      Output(std::string(MERGEPLAN_NM) + " --defined-only --extern-only --format=posix \"" +
+             object + "\"");
+  int own = 0;
+  for (std::size_t begin = 0; begin < symbols.size();) {
+    const std::size_t end = std::min(symbols.find('\n', begin), symbols.size());
+    const std::string line = symbols.substr(begin, end - begin);
+    begin = end + 1;
+    // A pointer that exception tables use, the same in every object: data, not code.
+    if (line.starts_with("DW.ref.")) continue;
+    EXPECT_NE(line.find(name), std::string::npos) << object << " defines " << line;
+    ++own;
+  }
+  EXPECT_GT(own, 0) << symbols;
+  const std::string sections =
+      Output(std::string(MERGEPLAN_OBJDUMP) + " --section-headers \"" + object + "\"");
+  EXPECT_EQ(sections.find(".init_array"), std::string::npos)
+      << "code that runs before main in " << object;
+}
+
+TEST(KernelObjects, DefineNothingThatAnotherObjectCouldTake) {
+  ExpectOnlyOwnSymbols(MERGEPLAN_BASELINE_OBJECT, "kernels_baseline");
+#ifdef MERGEPLAN_V3_OBJECT
+  ExpectOnlyOwnSymbols(MERGEPLAN_V3_OBJECT, "kernels_x86_64_v3");
+#endif
+}
+
+#ifdef MERGEPLAN_V3_OBJECT
+TEST(KernelObjects, UseAvxInTheV3CopyOnly) {
+  const auto count = [](const std::string& object) {
+    const std::string code =
+        Output(std::string(MERGEPLAN_OBJDUMP) + " --disassemble --no-show-raw-insn \"" + object +
+               "\" | grep -c '%ymm' || true");
+    return std::stoi(code);
+  };
+  EXPECT_EQ(count(MERGEPLAN_BASELINE_OBJECT), 0);
+  EXPECT_GT(count(MERGEPLAN_V3_OBJECT), 1000);
+}
+#endif
+
+TEST(BestKernels, AreTheFastestUsable) {
+  EXPECT_STREQ(BaselineKernels().name, "baseline");
+  if (X8664V3Kernels() == nullptr) {
+    EXPECT_EQ(&BestKernels(), &BaselineKernels());
+    GTEST_SKIP() << "this processor or build has no x86-64-v3";
+  }
+  EXPECT_STREQ(X8664V3Kernels()->name, "x86-64-v3");
+  EXPECT_EQ(&BestKernels(), X8664V3Kernels());
+}
+
+TEST(Kernels, MultiplyAsThePlainLoopsDo) {
+  std::mt19937_64 random(1);
+  std::uniform_real_distribution<double> uniform(-1, 1);
+  for (const Kernels* kernels : {&BaselineKernels(), X8664V3Kernels()}) {
+    if (kernels == nullptr) continue;
+    for (const auto& [n, d] : {std::pair(1, 1), {3, 5}, {7, 64}, {33, 17}}) {
+      std::vector<double> a(n * d), b(d * d), out(n * d), transposed(n * d);
+      for (double& x : a) x = uniform(random);
+      for (double& x : b) x = uniform(random);
+      const std::vector<float> af(a.begin(), a.end()), bf(b.begin(), b.end());
+      std::vector<float> outf(n * d);
+      ASSERT_TRUE(kernels->multiply_f64(a.data(), n, d, b.data(), out.data()));
+      ASSERT_TRUE(kernels->multiply_transposed_f64(a.data(), n, d, b.data(), transposed.data()));
+      ASSERT_TRUE(kernels->multiply_transposed_f32(af.data(), n, d, bf.data(), outf.data()));
+      for (int r = 0; r < n; ++r) {
+        for (int i = 0; i < d; ++i) {
+          double plain = 0, plain_transposed = 0;
+          for (int k = 0; k < d; ++k) {
+            plain += a[r * d + k] * b[k * d + i];
+            plain_transposed += a[r * d + k] * b[i * d + k];
+          }
+          ASSERT_NEAR(out[r * d + i], plain, 1e-14 * d);
+          ASSERT_NEAR(transposed[r * d + i], plain_transposed, 1e-14 * d);
+          ASSERT_NEAR(outf[r * d + i], plain_transposed, 1e-6 * d);
+        }
+      }
+    }
+  }
+}
+
+TEST(ParallelFor, CallsEveryTaskOnceAndReportsFailure) {
+  for (const int threads : {1, 2, 5}) {
+    std::vector<int> calls(100);
+    EXPECT_TRUE(ParallelFor(100, threads, [&](int task) { return ++calls[task] == 1; }).ok());
+    EXPECT_EQ(calls, std::vector<int>(100, 1));
+    EXPECT_EQ(ParallelFor(100, threads, [](int task) { return task != 50; }).code(),
+              absl::StatusCode::kResourceExhausted);
+  }
+  EXPECT_TRUE(ParallelFor(0, 4, [](int) { return false; }).ok());
+}
+
+}  // namespace
+}  // namespace mergeplan
