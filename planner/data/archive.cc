@@ -4,6 +4,7 @@
 #include <archive_entry.h>
 
 #include <algorithm>
+#include <fstream>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -14,6 +15,26 @@ namespace {
 
 constexpr std::size_t kBlock = std::size_t{1} << 18;
 constexpr std::int64_t kDeflateRatio = 1032;  // see stream.cc
+
+// A plain tar ends in blocks of zeros; libarchive takes one that was cut between two members for
+// whole.
+absl::Status CheckTarEnd(ByteStream& file) {
+  constexpr std::int64_t kTarBlock = 512;
+  MP_ASSIGN_OR_RETURN(const std::string_view start, file.Peek(2));
+  if (start == "\x1f\x8b") return absl::OkStatus();
+  const std::int64_t bytes = file.size().value_or(0);
+  std::string last(static_cast<std::size_t>(kTarBlock), '\xff');
+  if (bytes >= kTarBlock) {
+    std::ifstream in(file.name(), std::ios::binary);
+    in.seekg(bytes - kTarBlock);
+    in.read(last.data(), kTarBlock);
+  }
+  if (last.find_first_not_of('\0') == std::string::npos) return absl::OkStatus();
+  return absl::DataLossError(
+      absl::StrCat(file.name(),
+                   ": is truncated, its last block is no block of zeros, expected the end of a tar "
+                   "archive: fetch or write it again"));
+}
 
 class MemberStream : public ByteStream {
  public:
@@ -40,7 +61,7 @@ std::string ArchiveReader::where() const {
 }
 
 std::int64_t ArchiveReader::size_limit() const {
-  const std::int64_t possible = file_bytes_ * (zip_ ? kDeflateRatio : 1);
+  const std::int64_t possible = file_bytes_ * kDeflateRatio;
   return size_ ? std::min(*size_, possible) : possible;
 }
 
@@ -75,6 +96,7 @@ absl::StatusOr<std::unique_ptr<ArchiveReader>> ArchiveReader::Open(const std::st
     archive_read_support_format_tar(handle);
     archive_read_support_filter_gzip(handle);
     archive_read_set_option(handle, "tar", "read_concatenated_archives", "1");
+    MP_RETURN_IF_ERROR(CheckTarEnd(*probe));
   }
   if (archive_read_open_filename(handle, path.c_str(), kBlock) != ARCHIVE_OK) {
     return reader->Fault(path, "cannot be opened");
@@ -87,15 +109,17 @@ absl::StatusOr<bool> ArchiveReader::Next() {
     archive_entry* entry = nullptr;
     const int code = archive_read_next_header(archive_, &entry);
     if (code == ARCHIVE_EOF) return false;
-    if (code == ARCHIVE_RETRY) continue;
-    if (code < ARCHIVE_WARN || entry == nullptr) {
+    // ARCHIVE_RETRY too: libarchive would go on behind a damaged header, and lose members.
+    if ((code != ARCHIVE_OK && code != ARCHIVE_WARN) || entry == nullptr) {
       return Fault(path_, member_.empty() ? "the first member cannot be read"
                                           : "the list of members cannot be read further");
     }
     const char* name = archive_entry_pathname_utf8(entry);
     if (name == nullptr) name = archive_entry_pathname(entry);
     member_ = name != nullptr ? name : "?";
-    if (archive_entry_filetype(entry) != AE_IFREG) continue;
+    const auto type = archive_entry_filetype(entry);
+    is_link_ = type == AE_IFLNK || archive_entry_hardlink(entry) != nullptr;
+    if (type != AE_IFREG && !is_link_) continue;
     if (archive_entry_is_encrypted(entry) != 0) {
       return absl::InvalidArgumentError(
           absl::StrCat(where(), ": is encrypted, expected an archive without a password"));
@@ -111,11 +135,9 @@ absl::StatusOr<bool> ArchiveReader::Next() {
 }
 
 absl::StatusOr<std::size_t> ArchiveReader::Read(char* out, std::size_t size) {
-  for (;;) {
-    const la_ssize_t n = archive_read_data(archive_, out, size);
-    if (n >= 0) return static_cast<std::size_t>(n);
-    if (n != ARCHIVE_RETRY) return Fault(where(), "cannot be read to its end");
-  }
+  const la_ssize_t n = archive_read_data(archive_, out, size);
+  if (n < 0) return Fault(where(), "cannot be read to its end");
+  return static_cast<std::size_t>(n);
 }
 
 std::unique_ptr<ByteStream> ArchiveReader::Stream(std::unique_ptr<ArchiveReader> reader) {

@@ -20,15 +20,18 @@ class ArchiveReader {
  public:
   // The zip is read through its directory at the end (stored and deflated members, zip64).
   static absl::StatusOr<std::unique_ptr<ArchiveReader>> OpenZip(const std::string& path);
-  // Plain or gzipped; archives written one behind the other in a file are read as one.
+  // Plain or gzipped; archives written one behind the other in a file are read as one. A plain tar
+  // that does not end in a block of zeros is refused: its end is missing.
   static absl::StatusOr<std::unique_ptr<ArchiveReader>> OpenTar(const std::string& path);
   ~ArchiveReader();
   ArchiveReader(const ArchiveReader&) = delete;
   ArchiveReader& operator=(const ArchiveReader&) = delete;
 
   const std::string& path() const { return path_; }
-  // Moves to the next regular file in the archive; false at the end.
+  // Moves to the next file (or link) in the archive, past folders; false at the end.
   absl::StatusOr<bool> Next();
+  // True where the member is a symbolic or hard link, without content of its own.
+  bool is_link() const { return is_link_; }
   // Of the current member: its name as stored, "path: member NAME" for errors, and its size.
   const std::string& member() const { return member_; }
   std::string where() const;
@@ -52,6 +55,7 @@ class ArchiveReader {
   std::optional<std::int64_t> size_;
   std::int64_t file_bytes_ = 0;
   bool zip_ = false;
+  bool is_link_ = false;
 };
 
 }  // namespace mergeplan

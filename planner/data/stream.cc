@@ -53,6 +53,7 @@ class FileStream : public ByteStream {
 
   std::optional<std::int64_t> size() const override { return file_.bytes; }
   std::int64_t size_limit() const override { return file_.bytes; }
+  bool is_plain_file() const override { return true; }
 
  protected:
   absl::StatusOr<std::size_t> ReadSome(char* out, std::size_t size) override {

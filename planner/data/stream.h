@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -28,6 +29,9 @@ class ByteStream {
   // The most bytes that the stored form can possibly hold, so that a header which declares more is
   // refused before anything is allocated for it.
   virtual std::int64_t size_limit() const = 0;
+
+  // True where name() is the path of a file with exactly these bytes.
+  virtual bool is_plain_file() const { return false; }
 
   // Fills `out` with the next `size` bytes; returns fewer only at the end.
   absl::StatusOr<std::size_t> Read(char* out, std::size_t size);

@@ -1,0 +1,324 @@
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "planner/base/file.h"
+#include "planner/base/status_macros.h"
+#include "planner/data/archive.h"
+#include "planner/data/image.h"
+#include "planner/data/npy.h"
+#include "planner/data/source.h"
+
+namespace mergeplan {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::int64_t kMostFileBytes = std::int64_t{1} << 30;  // of one picture
+
+std::string BaseName(std::string_view name) {
+  return std::string(name.substr(name.find_last_of('/') + 1));
+}
+
+// ".png" of "a/b.c.PNG"; empty where there is none.
+std::string Extension(std::string_view name) {
+  const std::string base = BaseName(name);
+  const std::size_t dot = base.find_last_of('.');
+  if (dot == std::string::npos || dot == 0) return "";
+  return absl::AsciiStrToLower(base.substr(dot));
+}
+
+bool IsPictureName(std::string_view name) {
+  const std::string extension = Extension(name);
+  return extension == ".png" || extension == ".jpg" || extension == ".jpeg";
+}
+
+bool IsTarName(std::string_view name) {
+  const std::string extension = Extension(name);
+  if (extension == ".tar" || extension == ".tgz") return true;
+  return extension == ".gz" && Extension(name.substr(0, name.size() - 3)) == ".tar";
+}
+
+// How many files of each extension were met that are no pictures, for the error where nothing else
+// was.
+class Others {
+ public:
+  void Add(std::string_view name) {
+    const std::string extension = Extension(name);
+    if (counts_.size() < 10 || counts_.count(extension) > 0) ++counts_[extension];
+  }
+  std::string Text() const {
+    if (counts_.empty()) return "nothing";
+    return absl::StrJoin(counts_, ", ", [](std::string* out, const auto& item) {
+      absl::StrAppend(out, item.second, item.first.empty() ? " without an extension" : " ",
+                      Printable(item.first, 20));
+    });
+  }
+
+ private:
+  std::map<std::string, std::int64_t> counts_;
+};
+
+// Pictures one after another, all of the first one's shape.
+class PictureSource : public CheckedSource {
+ public:
+  using CheckedSource::CheckedSource;
+
+  // Decodes the first picture, which tells the shape.
+  absl::Status Start(std::optional<std::int64_t> size) {
+    MP_ASSIGN_OR_RETURN(pending_, Next(image_, first_));
+    if (!pending_) return absl::InternalError(absl::StrCat(name(), ": has no picture"));
+    return Describe(image_.shape, true, size, false);
+  }
+
+ protected:
+  // Decodes the next picture and says what errors call it; false at the end.
+  virtual absl::StatusOr<bool> Next(Image& image, std::string& where) = 0;
+
+  absl::StatusOr<int> Fill(float* rows, int most) override {
+    std::string where;
+    for (int filled = 0; filled < most; ++filled) {
+      if (!pending_) {
+        MP_ASSIGN_OR_RETURN(const bool more, Next(image_, where));
+        if (!more) return filled;
+        if (image_.shape != shape()) {
+          return absl::InvalidArgumentError(
+              absl::StrCat(where, ": is a picture of the shape ", ShapeText(image_.shape),
+                           ", expected ", ShapeText(shape()), " as in ", first_,
+                           ": bring all pictures to one size, and all to grey or all to colour"));
+        }
+      }
+      pending_ = false;
+      rows = std::copy(image_.values.begin(), image_.values.end(), rows);
+    }
+    return most;
+  }
+
+ private:
+  Image image_;
+  bool pending_ = false;
+  std::string first_;  // what errors call the first picture
+};
+
+class FolderSource : public PictureSource {
+ public:
+  FolderSource(std::string folder, std::vector<std::string> names, const SamplesOptions& options)
+      : PictureSource(std::move(folder), options), names_(std::move(names)) {}
+
+ protected:
+  absl::StatusOr<bool> Next(Image& image, std::string& where) override {
+    if (next_ == names_.size()) return false;
+    where = (fs::path(name()) / names_[next_++]).string();
+    std::error_code ec;
+    const std::uintmax_t bytes = fs::file_size(where, ec);
+    if (!ec && bytes > static_cast<std::uintmax_t>(kMostFileBytes)) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          where, ": has ", bytes, " bytes, expected a picture of at most ", kMostFileBytes));
+    }
+    MP_ASSIGN_OR_RETURN(const std::string file, ReadFile(where));
+    MP_RETURN_IF_ERROR(DecodeImage(file, where, image));
+    return true;
+  }
+
+ private:
+  std::vector<std::string> names_;  // relative to the folder
+  std::size_t next_ = 0;
+};
+
+class TarSource : public PictureSource {
+ public:
+  TarSource(std::vector<std::string> paths, const SamplesOptions& options)
+      : PictureSource(paths.front(), options), paths_(std::move(paths)) {}
+
+ protected:
+  absl::StatusOr<bool> Next(Image& image, std::string& where) override {
+    for (;;) {
+      if (tar_ == nullptr) {
+        if (next_ == paths_.size()) return false;
+        MP_ASSIGN_OR_RETURN(tar_, ArchiveReader::OpenTar(paths_[next_++]));
+        found_ = 0;
+        others_ = Others();
+      }
+      MP_ASSIGN_OR_RETURN(const bool more, tar_->Next());
+      if (!more) {
+        if (found_ == 0) {
+          return absl::InvalidArgumentError(absl::StrCat(tar_->path(), ": holds no picture (found ",
+                                                         others_.Text(),
+                                                         "), expected members in PNG or JPEG"));
+        }
+        tar_ = nullptr;
+        continue;
+      }
+      where = tar_->where();
+      MP_ASSIGN_OR_RETURN(const bool picture, Member(image, where));
+      if (!picture) continue;
+      ++found_;
+      return true;
+    }
+  }
+
+ private:
+  // Decodes the current member; false where it is no picture.
+  absl::StatusOr<bool> Member(Image& image, const std::string& where) {
+    const std::string base = BaseName(tar_->member());
+    if (base.empty() || base[0] == '.') return false;
+    const bool named = IsPictureName(base);
+    if (tar_->is_link()) {
+      if (!named) return false;
+      return absl::InvalidArgumentError(
+          absl::StrCat(where,
+                       ": is a link, expected the picture itself: make the archive with tar "
+                       "--dereference --hard-dereference"));
+    }
+    constexpr std::size_t kStep = std::size_t{1} << 16;
+    file_.clear();
+    for (;;) {
+      const std::size_t old = file_.size();
+      file_.resize(old + kStep);
+      MP_ASSIGN_OR_RETURN(const std::size_t n, tar_->Read(file_.data() + old, kStep));
+      file_.resize(old + n);
+      if (n == 0) break;
+      if (old == 0 && !named && FormatOfImage(file_) == ImageFormat::kNone) break;
+      if (static_cast<std::int64_t>(file_.size()) > kMostFileBytes) {
+        return absl::InvalidArgumentError(
+            absl::StrCat(where, ": is larger than ", kMostFileBytes, " bytes, expected a picture"));
+      }
+    }
+    if (!named && FormatOfImage(file_) == ImageFormat::kNone) {
+      others_.Add(base);
+      return false;
+    }
+    MP_RETURN_IF_ERROR(DecodeImage(file_, where, image));
+    return true;
+  }
+
+  std::vector<std::string> paths_;
+  std::size_t next_ = 0;
+  std::unique_ptr<ArchiveReader> tar_;
+  std::int64_t found_ = 0;
+  Others others_;
+  std::string file_;
+};
+
+struct Listing {
+  std::vector<std::string> pictures, tars;  // relative paths
+  Others others;
+};
+
+// Adds what lies in root/inside and below. Hidden entries (.name) are left out; links to folders
+// are followed unless they lead back to a folder that we are in.
+absl::Status List(const fs::path& root, const fs::path& inside, std::set<std::string>& open,
+                  Listing& out) {
+  const fs::path folder = root / inside;
+  std::error_code ec;
+  const std::string real = fs::canonical(folder, ec).string();
+  fs::directory_iterator it;
+  if (!ec) it = fs::directory_iterator(folder, ec);
+  if (ec) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        folder.string(), ": the folder cannot be read (", ec.message(), "), expected to list it"));
+  }
+  if (!open.insert(real).second) return absl::OkStatus();
+  while (it != fs::directory_iterator()) {
+    const std::string base = it->path().filename().string();
+    if (base[0] != '.') {
+      const fs::path relative = inside / base;
+      const fs::file_status status = it->status(ec);
+      if (ec) {
+        return absl::FailedPreconditionError(absl::StrCat(it->path().string(), ": cannot be read (",
+                                                          ec.message(), "), expected a file"));
+      }
+      if (fs::is_directory(status)) {
+        MP_RETURN_IF_ERROR(List(root, relative, open, out));
+      } else if (!fs::is_regular_file(status)) {
+        out.others.Add(base);
+      } else if (IsPictureName(base)) {
+        out.pictures.push_back(relative.string());
+      } else if (IsTarName(base)) {
+        out.tars.push_back(relative.string());
+      } else {
+        out.others.Add(base);
+      }
+    }
+    it.increment(ec);
+    if (ec) {
+      return absl::FailedPreconditionError(absl::StrCat(folder.string(),
+                                                        ": the folder cannot be "
+                                                        "listed to its end (",
+                                                        ec.message(), ")"));
+    }
+  }
+  open.erase(real);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<SampleSource>> OpenTarSamples(std::vector<std::string> paths,
+                                                             const SamplesOptions& options) {
+  auto source = std::make_unique<TarSource>(std::move(paths), options);
+  MP_RETURN_IF_ERROR(source->Start(std::nullopt));
+  return source;
+}
+
+absl::StatusOr<std::unique_ptr<SampleSource>> OpenFolderSamples(const std::string& path,
+                                                                const SamplesOptions& options) {
+  Listing listing;
+  std::set<std::string> open;
+  MP_RETURN_IF_ERROR(List(path, "", open, listing));
+  if (!listing.pictures.empty() && !listing.tars.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(path, ": holds ", listing.pictures.size(), " pictures (such as ",
+                     listing.pictures.front(), ") and ", listing.tars.size(), " tars (such as ",
+                     listing.tars.front(), "), expected a folder of one kind"));
+  }
+  if (!listing.tars.empty()) {
+    std::sort(listing.tars.begin(), listing.tars.end());
+    for (std::string& tar : listing.tars) tar = (fs::path(path) / tar).string();
+    return OpenTarSamples(std::move(listing.tars), options);
+  }
+  if (listing.pictures.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(path, ": the folder holds no picture and no tar (found ",
+                     listing.others.Text(), "), expected .png, .jpg, .jpeg or .tar files"));
+  }
+  std::sort(listing.pictures.begin(), listing.pictures.end());
+  const auto count = static_cast<std::int64_t>(listing.pictures.size());
+  auto source = std::make_unique<FolderSource>(path, std::move(listing.pictures), options);
+  MP_RETURN_IF_ERROR(source->Start(count));
+  return source;
+}
+
+bool LooksLikeTar(std::string_view start) {
+  constexpr std::size_t kBlock = 512, kSum = 148, kSumEnd = 156;
+  if (start.size() < kBlock) return false;
+  // The checksum, in octal, is the sum of the header's bytes with its own field read as spaces.
+  long sum = 0, stored = 0;
+  bool digits = false;
+  for (std::size_t i = 0; i < kBlock; ++i) {
+    const bool inside = i >= kSum && i < kSumEnd;
+    sum += inside ? ' ' : static_cast<unsigned char>(start[i]);
+    if (inside && start[i] >= '0' && start[i] <= '7') {
+      stored = stored * 8 + (start[i] - '0');
+      digits = true;
+    }
+  }
+  return digits && sum == stored;
+}
+
+}  // namespace mergeplan
