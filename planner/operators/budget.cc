@@ -36,9 +36,10 @@ double Budget::OneMinusGamma(double n) const {
 Budget Budget::SharedOver(int merges, int total_merges) const {
   if (merges <= 0) return *this;
   Budget out = *this;
-  const double share = static_cast<double>(total_merges) / merges;
-  out.train_time = train_time * share;
-  out.iterations = std::max<std::int64_t>(1, std::llround(static_cast<double>(iterations) * share));
+  out.train_time = train_time * total_merges / merges;
+  // Multiplied before it is divided, so that an exact half is one.
+  out.iterations = std::max<std::int64_t>(
+      1, std::llround(static_cast<double>(iterations) * total_merges / merges));
   return out;
 }
 

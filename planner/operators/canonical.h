@@ -12,9 +12,9 @@ namespace mergeplan {
 // strategy inside N equal blocks with borders at floor(k T / N + 0.5).
 //
 //   vanilla      one merge of all steps
-//   progressive  pairs from the clean end, level by level; an odd one at the noisy end is carried
-//   over boot         from the noisy end: (1 (2 (3 ... (T-1 T)))) consistency  from the clean end:
-//   ((((1 2) 3) ...) T)
+//   progressive  pairs from the clean end, level by level; an odd one at the noisy end waits
+//   boot         from the noisy end: (1 (2 (3 ... (T-1 T))))
+//   consistency  from the clean end: ((((1 2) 3) ...) T)
 enum class Strategy { kVanilla, kProgressive, kBoot, kConsistency };
 
 inline constexpr Strategy kStrategies[] = {Strategy::kVanilla, Strategy::kProgressive,

@@ -65,6 +65,12 @@ absl::StatusOr<Model> Model::Create(ModelSpec spec) {
       const size_t at = static_cast<size_t>(t - 1) * d + k;
       const double lambda = model.lambda_[k];
       const double n = alpha[t] * alpha[t] * lambda + sigma[t] * sigma[t];
+      if (!(n > 0)) {
+        return absl::InvalidArgumentError(absl::StrFormat(
+            "variance %d is %g and sigma %g at t = %d: the variance of z_t underflows, expected "
+            "more noise",
+            k + 1, spec.variances[k], sigma[t], t));
+      }
       model.n_[at] = n;
       model.a_[at] = (alpha[t - 1] * alpha[t] * lambda + sigma[t - 1] * sigma[t]) / n;
       model.carried_leaf_[at] =
@@ -91,6 +97,14 @@ absl::StatusOr<Model> Model::Create(ModelSpec spec) {
       model.tau_surrogate_[k] *= model.lambda_[k] <= 1 || a >= 1 ? a : 1.0;
     }
     model.tau_data_[k] = std::sqrt(model.lambda_[k]);
+    const double scale =
+        std::max({model.tau_surrogate_[k], model.tau_teacher_[k], model.tau_data_[k], 1.0});
+    if (!(model.objective_weights_[k] * scale * scale < 1e300 / static_cast<double>(d))) {
+      return absl::InvalidArgumentError(
+          absl::StrFormat("variance %d is %g with the weight %g: the objective could overflow, "
+                          "expected smaller numbers",
+                          k + 1, spec.variances[k], model.objective_weights_[k]));
+    }
   }
   model.spec_ = std::move(spec);
   return model;
