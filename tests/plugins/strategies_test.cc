@@ -1,0 +1,243 @@
+#include <array>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <set>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "planner/operators/canonical.h"
+#include "planner/plan/io/document.h"
+#include "planner/search/search.h"
+#include "tests/plugins/fakes.h"
+#include "tests/plugins/plugin_folder.h"
+
+namespace mergeplan {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+std::shared_ptr<const Plugin> Load(const std::string& name) {
+  auto plugin = LoadPlugin(name, {});
+  EXPECT_TRUE(plugin.ok()) << plugin.status();
+  return plugin.ok() ? *plugin : nullptr;
+}
+
+std::string Message(const absl::Status& status) { return std::string(status.message()); }
+
+std::string Output(const std::string& command) {
+  FILE* pipe = popen(command.c_str(), "r");
+  if (pipe == nullptr) return "";
+  std::string out;
+  std::array<char, 4096> buffer;
+  while (const size_t got = fread(buffer.data(), 1, buffer.size(), pipe)) {
+    out.append(buffer.data(), got);
+  }
+  EXPECT_EQ(pclose(pipe), 0) << command;
+  return out;
+}
+
+class Canonical : public ::testing::TestWithParam<Strategy> {};
+
+TEST_P(Canonical, PluginsMakeThePlansOfThePaper) {
+  const auto plugin = Load(std::string(ToString(GetParam())));
+  ASSERT_NE(plugin, nullptr);
+  RecordingServices services;
+  for (int steps = 1; steps <= 20; ++steps) {
+    for (int blocks = 1; blocks <= steps; ++blocks) {
+      const auto plan = plugin->MakePlan(Question(steps, blocks), services);
+      ASSERT_TRUE(plan.ok()) << plan.status();
+      EXPECT_EQ(*plan, CanonicalPlan(GetParam(), steps, blocks).value()) << steps << " " << blocks;
+    }
+  }
+}
+
+TEST_P(Canonical, AThousandSteps) {
+  const auto plugin = Load(std::string(ToString(GetParam())));
+  ASSERT_NE(plugin, nullptr);
+  RecordingServices services;
+  for (const int blocks : {1, 7}) {
+    const auto plan = plugin->MakePlan(Question(1000, blocks), services);
+    ASSERT_TRUE(plan.ok()) << plan.status();
+    EXPECT_EQ(*plan, CanonicalPlan(GetParam(), 1000, blocks).value());
+  }
+}
+
+TEST_P(Canonical, NeedsNoSpectrum) {
+  const auto plugin = Load(std::string(ToString(GetParam())));
+  ASSERT_NE(plugin, nullptr);
+  RecordingServices services;
+  PlanRequest request = Question(8);
+  request.variances.clear();
+  EXPECT_TRUE(plugin->MakePlan(request, services).ok());
+}
+
+INSTANTIATE_TEST_SUITE_P(Strategies, Canonical, ::testing::ValuesIn(kStrategies),
+                         [](const auto& info) { return std::string(ToString(info.param)); });
+
+TEST(Progressive, FactorGroupsNeighbours) {
+  const auto plugin = Load("progressive");
+  ASSERT_NE(plugin, nullptr);
+  RecordingServices services;
+  const auto plan = [&](int steps, const std::string& factor, int blocks = 1) {
+    PlanRequest request = Question(steps, blocks);
+    request.parameters["factor"] = factor;
+    const auto made = plugin->MakePlan(request, services);
+    EXPECT_TRUE(made.ok()) << made.status();
+    return made.ok() ? made->ToString() : "";
+  };
+  EXPECT_EQ(plan(7, "2"), "(((1 2) (3 4)) ((5 6) 7))");
+  EXPECT_EQ(plan(8, "4"), "((1..4) (5..8))");
+  EXPECT_EQ(plan(9, "4"), "((1..4) (5..8) 9)");
+  EXPECT_EQ(plan(10, "3"), "(((1..3) (4..6) (7..9)) 10)");
+  EXPECT_EQ(plan(11, "3"), "(((1..3) (4..6) (7..9)) (10 11))");
+  EXPECT_EQ(plan(5, "1000000"), "(1..5)");
+  EXPECT_EQ(plan(8, "4", 2), "(1..4) (5..8)");
+  PlanRequest request = Question(8);
+  request.parameters["factor"] = "1";
+  EXPECT_THAT(Message(plugin->MakePlan(request, services).status()),
+              HasSubstr("plugin progressive: parameter factor: found \"1\", expected 2 or more"));
+}
+
+TEST(DpCustom, PlansByItselfWithTheHostsSearch) {
+  const auto plugin = Load("dp_custom");
+  ASSERT_NE(plugin, nullptr);
+  RecordingServices services;
+  for (const int blocks : {1, 3}) {
+    const PlanRequest request = Question(12, blocks);
+    const auto plan = plugin->MakePlan(request, services);
+    ASSERT_TRUE(plan.ok()) << plan.status();
+    // No worse than the gap allows, measured against each canonical strategy.
+    const double objective = services.EvaluateTree(request, *plan).value();
+    for (const Strategy strategy : kStrategies) {
+      const Plan other = CanonicalPlan(strategy, 12, blocks).value();
+      EXPECT_LE(objective * (1 - request.gap), services.EvaluateTree(request, other).value())
+          << ToString(strategy);
+    }
+  }
+}
+
+TEST(DpCustom, WithoutASpectrumItSaysSo) {
+  const auto plugin = Load("dp_custom");
+  ASSERT_NE(plugin, nullptr);
+  RecordingServices services;
+  PlanRequest request = Question(8);
+  request.variances.clear();
+  const auto plan = plugin->MakePlan(request, services);
+  EXPECT_EQ(plan.status().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(Message(plan.status()),
+              AllOf(HasSubstr("plugin dp_custom: plan: "), HasSubstr("spectrum is not known")));
+}
+
+// A document as `mergeplan plan` would write it for the request, around any plan.
+PlanDocument Document(const PlanRequest& request, const Plan& plan) {
+  ModelSpec spec{request.schedule, request.variances, request.weights,
+                 request.budget,   request.init,      request.reference};
+  const Model model = Model::Create(spec).value();
+  PlanDocument document;
+  document.schedule_spec = "cosine";
+  document.alpha = request.schedule.alpha;
+  document.sigma = request.schedule.sigma;
+  document.input = "--variances";
+  document.input_sha256 = VariancesHash(request.variances);
+  document.basis = "given";
+  document.variances = request.variances;
+  document.budget = request.budget;
+  document.init = request.init;
+  document.reference = request.reference;
+  document.plan = plan;
+  document.value = model.Value(plan);
+  document.tau.assign(model.tau().begin(), model.tau().end());
+  document.objective = model.Objective(plan);
+  document.objective_surrogate = model.Objective(document.value, Reference::kSurrogate);
+  document.objective_teacher = model.Objective(document.value, Reference::kTeacher);
+  document.objective_equal_total_time = document.objective;
+  document.tolerance = model.Tolerance(document.value, request.reference);
+  document.status = "within_gap";
+  document.guarantee = "none, made for a test";
+  return document;
+}
+
+TEST(DpCustom, RunsAnyPlanFile) {
+  const auto plugin = Load("dp_custom");
+  ASSERT_NE(plugin, nullptr);
+  const PluginFolder folder;
+  RecordingServices services;
+  PlanRequest request = Question(9, 2);
+  const Plan strange =
+      Plan::Create(9,
+                   std::vector<MergeSpec>{{{2, 3}, {{2, 2}, {3, 3}}},
+                                          {{1, 4}, {{1, 1}, {2, 3}, {4, 4}}},
+                                          {{5, 9}, {{5, 5}, {6, 6}, {7, 7}, {8, 8}, {9, 9}}}},
+                   std::vector<Range>{{1, 4}, {5, 9}})
+          .value();
+  for (const char* name : {"a plan.toml", "a plan.json"}) {
+    const std::string path = folder.File(name);
+    const absl::Status written = WritePlan(Document(request, strange), path);
+    ASSERT_TRUE(written.ok()) << written;
+    request.parameters["plan"] = path;
+    const auto plan = plugin->MakePlan(request, services);
+    ASSERT_TRUE(plan.ok()) << plan.status();
+    EXPECT_EQ(*plan, strange);
+  }
+
+  const std::string path = request.parameters["plan"];
+  const auto complaint = [&](const PlanRequest& changed) {
+    const auto plan = plugin->MakePlan(changed, services);
+    EXPECT_FALSE(plan.ok());
+    return Message(plan.status());
+  };
+  PlanRequest other = Question(10, 2);
+  other.parameters = request.parameters;
+  EXPECT_THAT(complaint(other), AllOf(HasSubstr("plugin dp_custom"), HasSubstr(path),
+                                      HasSubstr("teacher_steps: found 9, expected 10")));
+  other = Question(9, 1);
+  other.parameters = request.parameters;
+  EXPECT_THAT(complaint(other), HasSubstr("student_steps: found 2, expected 1"));
+  other = request;
+  other.init = Init::kJump;
+  EXPECT_THAT(complaint(other), HasSubstr("init: found child, expected jump"));
+  other = request;
+  other.schedule.alpha[4] *= 1 + 1e-6;
+  EXPECT_THAT(complaint(other), HasSubstr("alpha[4]: found "));
+  other = request;
+  other.parameters["plan"] = folder.File("none.toml");
+  EXPECT_THAT(complaint(other), HasSubstr("none.toml"));
+  other.parameters["plan"] = folder.Write("broken.toml", "format = 1\nformta = 2\n");
+  EXPECT_THAT(complaint(other), HasSubstr("broken.toml"));
+}
+
+TEST(Libraries, ExportOneSymbolAndNeedNothingOfOurs) {
+  for (const char* name : {"vanilla", "progressive", "boot", "consistency", "dp_custom"}) {
+    const auto plugin = Load(name);
+    ASSERT_NE(plugin, nullptr);
+    const std::string library = "'" + plugin->manifest().library + "'";
+    std::istringstream symbols(Output("nm -D --defined-only --format=posix " + library));
+    std::vector<std::string> names;
+    for (std::string line; std::getline(symbols, line);) {
+      names.push_back(line.substr(0, line.find(' ')));
+    }
+    EXPECT_THAT(names, ElementsAre("mergeplan_plugin_entry")) << name;
+
+    const std::set<std::string> allowed = {"libstdc++.so.6", "libgcc_s.so.1", "libc.so.6",
+                                           "libm.so.6",      "libasan.so.8",  "libubsan.so.1"};
+    std::istringstream dynamic(Output("readelf -d " + library));
+    int needed = 0;
+    for (std::string line; std::getline(dynamic, line);) {
+      if (line.find("(NEEDED)") == std::string::npos) continue;
+      ++needed;
+      const size_t begin = line.find('[') + 1;
+      EXPECT_EQ(allowed.count(line.substr(begin, line.find(']') - begin)), 1u) << name << line;
+    }
+    EXPECT_GT(needed, 0);
+    EXPECT_EQ(Output("nm -D --undefined-only " + library).find("absl"), std::string::npos) << name;
+  }
+}
+
+}  // namespace
+}  // namespace mergeplan
