@@ -1,0 +1,82 @@
+#include "planner/cli/answer.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_format.h"
+#include "planner/base/status_macros.h"
+#include "planner/operators/canonical.h"
+
+namespace mergeplan::cli {
+
+absl::StatusOr<StrategyFigures> FiguresOf(const Model& model, const Plan& plan,
+                                          const std::string& name) {
+  StrategyFigures out;
+  out.name = name;
+  out.objective = model.Objective(plan);
+  out.merges_trained = plan.size();
+  const Budget shared =
+      model.budget().SharedOver(plan.size(), model.steps() - plan.student_steps());
+  MP_ASSIGN_OR_RETURN(const Model same_total, model.WithBudget(shared));
+  out.objective_equal_total_time = same_total.Objective(plan);
+  return out;
+}
+
+absl::StatusOr<std::vector<StrategyFigures>> CanonicalFigures(const Model& model,
+                                                              int student_steps) {
+  std::vector<StrategyFigures> out;
+  for (Strategy strategy : kStrategies) {
+    MP_ASSIGN_OR_RETURN(const Plan plan, CanonicalPlan(strategy, model.steps(), student_steps));
+    MP_ASSIGN_OR_RETURN(StrategyFigures row,
+                        FiguresOf(model, plan, std::string(ToString(strategy))));
+    out.push_back(std::move(row));
+  }
+  return out;
+}
+
+absl::StatusOr<PlanDocument> DocumentOf(const Question& question, const SearchResult& result,
+                                        Space space) {
+  const Model& model = question.model;
+  PlanDocument document;
+  document.schedule_spec = model.schedule().spec;
+  document.alpha = model.schedule().alpha;
+  document.sigma = model.schedule().sigma;
+  document.data_scale = model.schedule().data_scale;
+  document.input = question.input;
+  document.input_sha256 = VariancesHash(model.spec().variances);
+  document.basis = question.basis;
+  document.variances = model.spec().variances;
+  document.weights = model.spec().weights;
+  document.budget = model.budget();
+  document.init = model.init();
+  document.reference = model.spec().reference;
+  document.space = space;
+
+  document.plan = result.plan;
+  document.value = model.Value(result.plan);
+  document.tau.assign(model.tau().begin(), model.tau().end());
+  document.objective = result.objective;
+  document.objective_surrogate = model.Objective(document.value, Reference::kSurrogate);
+  document.objective_teacher = model.Objective(document.value, Reference::kTeacher);
+  MP_ASSIGN_OR_RETURN(const StrategyFigures own, FiguresOf(model, result.plan, "plan"));
+  document.objective_equal_total_time = own.objective_equal_total_time;
+  document.lower_bound = result.lower_bound;
+  document.tolerance = result.tolerance;
+  document.status = std::string(ToString(result.status));
+  document.guarantee = result.guarantee;
+  MP_ASSIGN_OR_RETURN(document.strategies, CanonicalFigures(model, result.plan.student_steps()));
+  document.seconds = result.seconds;
+  return document;
+}
+
+std::string FiguresTable(const std::vector<StrategyFigures>& rows) {
+  std::string out = absl::StrFormat("%-14s %14s %20s %8s\n", "strategy", "same per merge",
+                                    "same total time", "merges");
+  for (const StrategyFigures& row : rows) {
+    absl::StrAppendFormat(&out, "%-14s %14.6e %20.6e %8d\n", row.name, row.objective,
+                          row.objective_equal_total_time, row.merges_trained);
+  }
+  return out;
+}
+
+}  // namespace mergeplan::cli

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "planner/cli/question.h"
+#include "planner/plan/io/document.h"
+#include "planner/search/search.h"
+
+namespace mergeplan::cli {
+
+// A plan's figures under both budgets: the time per merge that was asked for, and the same time in
+// all, namely what BOOT spends, (T - N) merges' worth, shared equally by the plan's merges.
+absl::StatusOr<StrategyFigures> FiguresOf(const Model& model, const Plan& plan,
+                                          const std::string& name);
+
+// The four canonical strategies, inside N equal blocks.
+absl::StatusOr<std::vector<StrategyFigures>> CanonicalFigures(const Model& model,
+                                                              int student_steps);
+
+// Everything that a plan file says.
+absl::StatusOr<PlanDocument> DocumentOf(const Question& question, const SearchResult& result,
+                                        Space space);
+
+// The table strategy / error / error at equal total time / merges, with the plan's own line last.
+std::string FiguresTable(const std::vector<StrategyFigures>& rows);
+
+}  // namespace mergeplan::cli

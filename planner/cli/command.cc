@@ -1,0 +1,52 @@
+#include "planner/cli/command.h"
+
+#include <csignal>
+#include <cstdio>
+
+#include "absl/strings/cord.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+
+namespace mergeplan::cli {
+namespace {
+
+constexpr char kMisuseKey[] = "mergeplan/misuse";
+volatile std::sig_atomic_t g_interrupted = 0;
+
+extern "C" void OnInterrupt(int signal) {
+  g_interrupted = 1;
+  std::signal(signal, SIG_DFL);  // a second Ctrl-C ends at once
+}
+
+}  // namespace
+
+absl::Status Misuse(absl::Status status) {
+  if (!status.ok()) status.SetPayload(kMisuseKey, absl::Cord("1"));
+  return status;
+}
+
+absl::Status Misuse(std::string_view message) {
+  return Misuse(absl::InvalidArgumentError(std::string(message)));
+}
+
+int ExitCodeOf(const absl::Status& status) {
+  if (status.ok()) return kDone;
+  return status.GetPayload(kMisuseKey).has_value() ? kMisuse : kFailed;
+}
+
+int Report(std::string_view command, const absl::Status& status) {
+  if (!status.ok()) {
+    const std::string line = absl::StrReplaceAll(std::string(status.message()), {{"\n", "; "}});
+    std::fprintf(stderr, "mergeplan %s: %s\n", std::string(command).c_str(), line.c_str());
+  }
+  return ExitCodeOf(status);
+}
+
+void CatchInterrupts() {
+  std::signal(SIGINT, OnInterrupt);
+  std::signal(SIGTERM, OnInterrupt);
+}
+
+bool Interrupted() { return g_interrupted != 0; }
+
+}  // namespace mergeplan::cli

@@ -1,0 +1,59 @@
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+namespace mergeplan::cli {
+
+// Exit codes of every command.
+enum ExitCode : int {
+  kDone = 0,
+  kFailed = 1,
+  kMisuse = 2,   // a flag or argument is wrong
+  kStopped = 3,  // stopped early with a usable result
+};
+
+// The same status, marked as the fault of a flag: the command ends with kMisuse.
+absl::Status Misuse(absl::Status status);
+absl::Status Misuse(std::string_view message);
+int ExitCodeOf(const absl::Status& status);
+
+// Prints "mergeplan COMMAND: message" as one line on stderr and gives the exit code.
+int Report(std::string_view command, const absl::Status& status);
+
+// A subcommand: its flags are bound when it is made; `run` is called after parsing.
+struct Command {
+  CLI::App* app = nullptr;
+  std::function<int()> run;
+};
+
+Command MakeAnalyze(CLI::App& top);
+Command MakePlan(CLI::App& top);
+Command MakeCompare(CLI::App& top);
+Command MakeShow(CLI::App& top);
+Command MakeReport(CLI::App& top);
+
+// Commands of which a program in libexec/mergeplan does the work: `distill` and `plugins`. Replaces
+// argv[0] and gives the child's exit code; a child that a signal ended is kFailed with a line that
+// says so.
+struct Companion {
+  std::string_view command;  // "distill"
+  std::string_view program;  // "mergeplan-torch"
+  bool passes_command;       // is the command the child's first argument?
+  std::string_view help;     // for the list of commands
+};
+const Companion* FindCompanion(std::string_view command);
+absl::Span<const Companion> Companions();
+int RunCompanion(const Companion& companion, int argc, char** argv);
+
+// True after Ctrl-C (SIGINT) or SIGTERM, once CatchInterrupts was called.
+void CatchInterrupts();
+bool Interrupted();
+
+}  // namespace mergeplan::cli

@@ -1,0 +1,96 @@
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "planner/cli/command.h"
+
+namespace mergeplan::cli {
+namespace {
+
+constexpr Companion kCompanions[] = {
+    {"distill", "mergeplan-torch", true,
+     "Execute a plan or strategy against a teacher (needs LibTorch)"},
+    {"plugins", "mergeplan-plugins", false, "List strategy plugins and say what they are"},
+};
+
+pid_t g_child = 0;
+
+extern "C" void Forward(int signal) {
+  if (g_child > 0) ::kill(g_child, signal);
+}
+
+// bin/mergeplan -> libexec/mergeplan/PROGRAM, in the build tree and where it is installed.
+std::string PathOf(std::string_view program) {
+  if (const char* folder = std::getenv("MERGEPLAN_LIBEXEC"); folder != nullptr && *folder != '\0') {
+    return (std::filesystem::path(folder) / program).string();
+  }
+  std::error_code ec;
+  const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", ec);
+  return (self.parent_path().parent_path() / "libexec" / "mergeplan" / program).string();
+}
+
+}  // namespace
+
+const Companion* FindCompanion(std::string_view command) {
+  for (const Companion& companion : kCompanions) {
+    if (companion.command == command) return &companion;
+  }
+  return nullptr;
+}
+
+absl::Span<const Companion> Companions() { return kCompanions; }
+
+int RunCompanion(const Companion& companion, int argc, char** argv) {
+  const std::string command(companion.command);
+  const std::string path = PathOf(companion.program);
+  if (::access(path.c_str(), X_OK) != 0) {
+    std::fprintf(stderr,
+                 "mergeplan %s: %s is not there (%s); it comes with builds that have LibTorch "
+                 "(preset \"release\"), or set "
+                 "MERGEPLAN_LIBEXEC to the folder that holds it\n",
+                 command.c_str(), path.c_str(), std::strerror(errno));
+    return kFailed;
+  }
+  std::vector<char*> arguments{const_cast<char*>(path.c_str())};
+  if (companion.passes_command) arguments.push_back(argv[1]);
+  for (int k = 2; k < argc; ++k) arguments.push_back(argv[k]);
+  arguments.push_back(nullptr);
+
+  std::fflush(nullptr);
+  g_child = ::fork();
+  if (g_child < 0) {
+    std::fprintf(stderr, "mergeplan %s: no child process could be made: %s\n", command.c_str(),
+                 std::strerror(errno));
+    return kFailed;
+  }
+  if (g_child == 0) {
+    ::execv(path.c_str(), arguments.data());
+    std::fprintf(stderr, "mergeplan %s: %s could not be started: %s\n", command.c_str(),
+                 path.c_str(), std::strerror(errno));
+    ::_exit(kFailed);
+  }
+  // Ctrl-C reaches the child through the terminal; the child decides how to stop, and this waits
+  // for it. SIGTERM comes to this process alone and is passed on.
+  std::signal(SIGINT, SIG_IGN);
+  std::signal(SIGTERM, Forward);
+  int status = 0;
+  while (::waitpid(g_child, &status, 0) < 0 && errno == EINTR) {
+  }
+  if (WIFEXITED(status)) return WEXITSTATUS(status);
+  const int signal = WTERMSIG(status);
+  std::fprintf(
+      stderr, "mergeplan %s: %s was ended by signal %d (%s); what it had written is kept\n",
+      command.c_str(), std::string(companion.program).c_str(), signal, ::strsignal(signal));
+  return kFailed;
+}
+
+}  // namespace mergeplan::cli

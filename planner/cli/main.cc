@@ -1,0 +1,57 @@
+#include <clocale>
+#include <cstdio>
+#include <cstring>
+#include <string>
+
+#include "planner/cli/command.h"
+
+namespace {
+
+using mergeplan::cli::Command;
+
+int RunCommand(int argc, char** argv) {
+  CLI::App app{"mergeplan: plans the merges of diffusion distillation", "mergeplan"};
+  app.set_version_flag("--version", "mergeplan " MERGEPLAN_VERSION);
+  app.require_subcommand(1);
+  app.failure_message([](const CLI::App*, const CLI::Error& e) {
+    return std::string("mergeplan: ") + e.what() +
+           "; see mergeplan --help or mergeplan COMMAND --help\n";
+  });
+  app.footer(
+      "example: mergeplan plan --variances 0.95,1.05 -T 32 --schedule cosine --train-time 6.4 "
+      "--gap 0");
+  const Command commands[] = {mergeplan::cli::MakeAnalyze(app), mergeplan::cli::MakePlan(app),
+                              mergeplan::cli::MakeCompare(app), mergeplan::cli::MakeShow(app),
+                              mergeplan::cli::MakeReport(app)};
+  for (const mergeplan::cli::Companion& companion : mergeplan::cli::Companions()) {
+    app.add_subcommand(std::string(companion.command), std::string(companion.help));
+  }
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::Success& e) {
+    return app.exit(e);
+  } catch (const CLI::ParseError& e) {
+    app.exit(e);
+    return mergeplan::cli::kMisuse;
+  }
+  for (const Command& command : commands) {
+    if (command.app->parsed()) return command.run();
+  }
+  return mergeplan::cli::kMisuse;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc > 1) {
+    if (const auto* companion = mergeplan::cli::FindCompanion(argv[1]); companion != nullptr) {
+      return mergeplan::cli::RunCompanion(*companion, argc, argv);
+    }
+  }
+  try {
+    return RunCommand(argc, argv);
+  } catch (const std::exception& e) {
+    std::fprintf(stderr, "mergeplan: %s\n", e.what());
+    return mergeplan::cli::kFailed;
+  }
+}

@@ -1,0 +1,207 @@
+#include "planner/cli/question.h"
+
+#include <charconv>
+#include <cmath>
+#include <filesystem>
+
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "planner/base/file.h"
+#include "planner/base/status_macros.h"
+#include "planner/cli/command.h"
+#include "planner/data/npz.h"
+#include "planner/data/samples.h"
+#include "planner/spectrum/estimate.h"
+
+namespace mergeplan::cli {
+namespace {
+
+bool IsSpectrumFile(const std::string& path) { return absl::EndsWith(path, ".toml"); }
+
+}  // namespace
+
+void AddDataFlags(CLI::App& app, DataFlags& flags) {
+  app.add_option("INPUT", flags.input,
+                 ".npy, .npz, IDX (.gz), a folder of PNG/JPEG, or WebDataset .tar files");
+  app.add_option("--array", flags.array, "which array of an .npz")->type_name("NAME");
+  app.add_option("--scale", flags.scale,
+                 "range that pixels 0..255 are mapped onto, as LOW:HIGH, or none (default: -1:1 "
+                 "for pixels, none for "
+                 "floats)")
+      ->type_name("LOW:HIGH");
+  app.add_flag("--skip-nonfinite", flags.skip_nonfinite,
+               "leave out samples with NaN or infinity and count them");
+  app.add_option("--threads", flags.threads, "threads to use (default: all)")->type_name("N");
+}
+
+absl::StatusOr<Spectrum> EstimateFromFlags(const DataFlags& flags, double confidence,
+                                           bool want_pca) {
+  EstimateOptions options;
+  if (!flags.scale.empty()) {
+    absl::StatusOr<Scaling> scaling = ParseScaling(flags.scale);
+    if (!scaling.ok())
+      return Misuse(absl::InvalidArgumentError(
+          absl::StrCat("--scale: ", std::string(scaling.status().message()))));
+    options.scaling = *scaling;
+  }
+  options.confidence = confidence;
+  options.threads = flags.threads;
+  options.want_pca = want_pca;
+  options.source = flags.input;
+  std::error_code ec;
+  if (std::filesystem::is_regular_file(flags.input, ec)) {
+    MP_ASSIGN_OR_RETURN(options.source_sha256, Sha256OfFile(flags.input));
+  }
+  SamplesOptions samples;
+  samples.array = flags.array;
+  samples.skip_nonfinite = flags.skip_nonfinite;
+  MP_ASSIGN_OR_RETURN(std::unique_ptr<SampleSource> source, OpenSamples(flags.input, samples));
+  options.reopen = [input = flags.input, samples] { return OpenSamples(input, samples); };
+  return EstimateSpectrum(*source, options);
+}
+
+void AddTrainingFlags(CLI::App& app, TrainingFlags& flags, bool required) {
+  app.add_option("--teacher-steps,-T", flags.teacher_steps, "steps of the teacher")->type_name("T");
+  auto* schedule = app.add_option(
+      "--schedule", flags.schedule,
+      "cosine, ddpm-linear, ddpm-scaled-linear, ddpm-cosine, sigmoid, flow, edm "
+      "(name:key=value,...), a diffusers scheduler_config.json, or a file with alpha and sigma");
+  schedule->type_name("SCHEDULE");
+  if (required) schedule->required();
+  auto* time =
+      app.add_option("--train-time,-s", flags.train_time, "gradient-flow time s of every merge")
+          ->type_name("S");
+  auto* lr = app.add_option("--lr", flags.lr, "learning rate of SGD, in place of --train-time")
+                 ->type_name("RATE");
+  auto* iterations =
+      app.add_option("--iterations", flags.iterations, "updates of every merge, with --lr")
+          ->type_name("K");
+  lr->excludes(time);
+  iterations->excludes(time);
+  app.add_option("--batch", flags.batch,
+                 "batch of every update (default 64); moves the spread, not the mean")
+      ->type_name("B");
+  app.add_option("--feature-norm", flags.feature_norm,
+                 "squared norm of the feature that feeds the operator (default 1; 32 for the "
+                 "paper's embedding)")
+      ->type_name("F");
+  app.add_option("--init", flags.init,
+                 "where students start: child (default), teacher, jump, child-jump")
+      ->type_name("INIT");
+  app.add_option("--reference", flags.reference,
+                 "what is aimed at: surrogate (default), teacher, data")
+      ->type_name("REF");
+  app.add_option("--student-steps,-N", flags.student_steps, "steps of the student (default 1)")
+      ->type_name("N");
+}
+
+absl::StatusOr<Budget> BudgetOf(const TrainingFlags& flags) {
+  if (flags.train_time != 0) return Budget::Flow(flags.train_time);
+  if (flags.lr != 0 && flags.iterations != 0) {
+    return Budget::Sgd(flags.lr, flags.iterations, flags.batch, flags.feature_norm);
+  }
+  if (flags.lr != 0) return Misuse("--lr needs --iterations, the number of updates of every merge");
+  if (flags.iterations != 0) return Misuse("--iterations needs --lr, the learning rate");
+  return Misuse("no budget: give --train-time S, or --lr RATE --iterations K");
+}
+
+absl::StatusOr<Schedule> ScheduleOf(const TrainingFlags& flags) {
+  std::optional<int> steps;
+  if (flags.teacher_steps != 0) steps = flags.teacher_steps;
+  absl::StatusOr<Schedule> schedule = LoadSchedule(flags.schedule, steps);
+  if (!schedule.ok()) return Misuse(schedule.status());
+  return schedule;
+}
+
+void AddQuestionFlags(CLI::App& app, QuestionFlags& flags) {
+  AddDataFlags(app, flags.data);
+  app.get_option("INPUT")->description(
+      "a spectrum.toml that analyze wrote, or data as analyze reads it");
+  app.add_option("--variances", flags.variances,
+                 "variances in place of INPUT: 0.95,1.05 or FILE.npy")
+      ->type_name("LIST");
+  app.add_option("--weights", flags.weights,
+                 "weight of every dimension (default: all 1): list or FILE.npy")
+      ->type_name("LIST");
+  app.add_option("--basis", flags.basis, "auto (default), diagonal or pca")->type_name("BASIS");
+  AddTrainingFlags(app, flags.training, true);
+}
+
+absl::StatusOr<std::vector<double>> ReadNumbers(const std::string& flag, const std::string& text) {
+  std::string path = text;
+  std::string name;
+  if (const size_t at = path.rfind(".npz:"); at != std::string::npos) {
+    name = path.substr(at + 5);
+    path = path.substr(0, at + 4);
+  }
+  if (absl::EndsWith(path, ".npy") || absl::EndsWith(path, ".npz")) {
+    absl::StatusOr<NpyArray> array =
+        absl::EndsWith(path, ".npy") ? ReadNpy(path) : ReadNpzArray(path, name);
+    MP_RETURN_IF_ERROR(array.status());
+    if (array->shape.size() != 1) {
+      return absl::InvalidArgumentError(absl::StrCat(path, ": the array has ", array->shape.size(),
+                                                     " axes, expected one (a list of numbers for ",
+                                                     flag, ")"));
+    }
+    return std::move(array->values);
+  }
+  std::vector<double> out;
+  for (absl::string_view part : absl::StrSplit(text, ',')) {
+    double value = 0;
+    if (!absl::SimpleAtod(part, &value)) {
+      return Misuse(
+          absl::StrCat(flag, ": \"", part,
+                       "\" is no number; expected a list such as 0.95,1.05 or a file that ends in "
+                       ".npy or .npz"));
+    }
+    out.push_back(value);
+  }
+  return out;
+}
+
+absl::StatusOr<Question> AskFromFlags(const QuestionFlags& flags) {
+  if (flags.data.input.empty() == flags.variances.empty()) {
+    return Misuse(flags.variances.empty()
+                      ? "nothing to plan for: give a spectrum.toml, data, or --variances"
+                      : "both INPUT and --variances are given; give one of them");
+  }
+  if (flags.basis != "auto" && flags.basis != "diagonal" && flags.basis != "pca") {
+    return Misuse(absl::StrCat("--basis: unknown word \"", flags.basis,
+                               "\", expected auto, diagonal or pca"));
+  }
+  ModelSpec spec;
+  MP_ASSIGN_OR_RETURN(spec.schedule, ScheduleOf(flags.training));
+  MP_ASSIGN_OR_RETURN(spec.budget, BudgetOf(flags.training));
+  absl::StatusOr<Init> init = ParseInit(flags.training.init);
+  if (!init.ok()) return Misuse(absl::StrCat("--", std::string(init.status().message())));
+  absl::StatusOr<Reference> reference = ParseReference(flags.training.reference);
+  if (!reference.ok()) return Misuse(absl::StrCat("--", std::string(reference.status().message())));
+  spec.init = *init;
+  spec.reference = *reference;
+  std::string basis = "given";
+  if (!flags.variances.empty()) {
+    if (flags.basis != "auto")
+      return Misuse("--basis goes with a spectrum or data, not with --variances");
+    MP_ASSIGN_OR_RETURN(spec.variances, ReadNumbers("--variances", flags.variances));
+  } else {
+    absl::StatusOr<Spectrum> spectrum =
+        IsSpectrumFile(flags.data.input)
+            ? ReadSpectrum(flags.data.input)
+            : EstimateFromFlags(flags.data, 0.95, flags.basis != "diagonal");
+    MP_RETURN_IF_ERROR(spectrum.status());
+    basis = flags.basis == "auto" ? spectrum->recommended_basis : flags.basis;
+    MP_ASSIGN_OR_RETURN(const Basis* chosen, spectrum->FindBasis(basis));
+    spec.variances = chosen->variances;
+  }
+  if (!flags.weights.empty()) {
+    MP_ASSIGN_OR_RETURN(spec.weights, ReadNumbers("--weights", flags.weights));
+  }
+  absl::StatusOr<Model> model = Model::Create(std::move(spec));
+  if (!model.ok()) return Misuse(model.status());
+  return Question{*std::move(model), flags.variances.empty() ? flags.data.input : "--variances",
+                  basis};
+}
+
+}  // namespace mergeplan::cli

@@ -1,0 +1,67 @@
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "planner/operators/model.h"
+#include "planner/spectrum/spectrum.h"
+
+namespace mergeplan::cli {
+
+// Flags that say which data: shared by analyze, plan and compare.
+struct DataFlags {
+  std::string input;
+  std::string array;
+  std::string scale;
+  bool skip_nonfinite = false;
+  int threads = 0;
+};
+void AddDataFlags(CLI::App& app, DataFlags& flags);
+
+// Reads and estimates. `want_pca` false saves the eigen-decomposition.
+absl::StatusOr<Spectrum> EstimateFromFlags(const DataFlags& flags, double confidence,
+                                           bool want_pca);
+
+// Flags that say how the student is trained.
+struct TrainingFlags {
+  int teacher_steps = 0;
+  std::string schedule;
+  double train_time = 0;
+  double lr = 0;
+  std::int64_t iterations = 0;
+  int batch = 64;
+  double feature_norm = 1;
+  std::string init = "child";
+  std::string reference = "surrogate";
+  int student_steps = 1;
+};
+void AddTrainingFlags(CLI::App& app, TrainingFlags& flags, bool required);
+
+absl::StatusOr<Budget> BudgetOf(const TrainingFlags& flags);
+absl::StatusOr<Schedule> ScheduleOf(const TrainingFlags& flags);
+
+// A planning question: data or variances, and the training.
+struct QuestionFlags {
+  DataFlags data;
+  TrainingFlags training;
+  std::string variances;  // list or file
+  std::string weights;    // list or file
+  std::string basis = "auto";
+};
+void AddQuestionFlags(CLI::App& app, QuestionFlags& flags);
+
+struct Question {
+  Model model;
+  std::string input;  // as given
+  std::string basis;  // "diagonal", "pca" or "given"
+};
+absl::StatusOr<Question> AskFromFlags(const QuestionFlags& flags);
+
+// "0.95,1.05", or the path of an .npy or .npz (FILE.npz:NAME).
+absl::StatusOr<std::vector<double>> ReadNumbers(const std::string& flag, const std::string& text);
+
+}  // namespace mergeplan::cli

@@ -1,0 +1,229 @@
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "planner/base/file.h"
+#include "planner/base/status_macros.h"
+#include "planner/cli/command.h"
+#include "planner/cli/run_results.h"
+#include "planner/operators/law.h"
+#include "planner/report/report.h"
+#include "planner/spectrum/spectrum.h"
+
+namespace mergeplan::cli {
+namespace {
+
+struct ReportFlags {
+  std::vector<std::string> runs;
+  std::string output;
+  std::string plan;
+  std::string spectrum;
+  std::string title;
+  std::uint64_t seed = 1;
+  int draws = 10000;
+  int threads = 0;
+  bool json = false;
+};
+
+// Tests every run against the exact law of its plan: Holm at 1 % over all dimensions of all
+// strategies.
+absl::Status TestAgainstLaw(const ReportFlags& flags, std::vector<RunResults>& runs) {
+  if (flags.draws == 0) return absl::OkStatus();
+  struct Family {
+    std::optional<LawTest> test;
+    int merges = 0;
+  };
+  constexpr double kLevel = 0.01;
+  std::vector<std::vector<double>> p_values(runs.size());
+  std::vector<double> all;
+  // Runs that share model and arithmetic share the draws.
+  std::vector<bool> done(runs.size(), false);
+  for (size_t first = 0; first < runs.size(); ++first) {
+    const PlanDocument& document = runs[first].result.document;
+    if (done[first] || !document.budget.sgd) continue;
+    std::vector<size_t> group;
+    int merges = 0;
+    for (size_t k = first; k < runs.size(); ++k) {
+      const PlanDocument& other = runs[k].result.document;
+      if (done[k] || other.budget != document.budget || other.variances != document.variances ||
+          other.alpha != document.alpha || other.sigma != document.sigma ||
+          other.init != document.init || other.reference != document.reference ||
+          other.weights != document.weights || runs[k].dtype != runs[first].dtype) {
+        continue;
+      }
+      group.push_back(k);
+      done[k] = true;
+      merges = std::max(merges, other.plan.size());
+    }
+    MP_ASSIGN_OR_RETURN(const Model model, ModelOf(document));
+    LawTestOptions options;
+    options.draws = flags.draws;
+    options.seed = flags.seed;
+    options.rounding = runs[first].dtype == "float32" ? kRoundingFloat32 : kRoundingFloat64;
+    options.threads = flags.threads > 0 ? flags.threads : 2;
+    MP_ASSIGN_OR_RETURN(const LawTest test, LawTest::Create(model, merges, options));
+    for (size_t k : group) {
+      MP_ASSIGN_OR_RETURN(p_values[k],
+                          test.PValues(runs[k].result.document.plan, runs[k].result.value));
+      all.insert(all.end(), p_values[k].begin(), p_values[k].end());
+    }
+  }
+  const std::vector<bool> rejected = HolmReject(all, kLevel);
+  size_t at = 0;
+  for (size_t k = 0; k < runs.size(); ++k) {
+    if (p_values[k].empty()) continue;
+    LawVerdict verdict;
+    verdict.level = kLevel;
+    verdict.hypotheses = static_cast<std::int64_t>(all.size());
+    verdict.draws = flags.draws;
+    for (double p : p_values[k]) {
+      verdict.smallest_p = std::min(verdict.smallest_p, p);
+      verdict.rejected += rejected[at++] ? 1 : 0;
+    }
+    // Holm's adjusted value of the least p of this strategy: (m - rank + 1) p, made monotone.
+    std::vector<double> sorted = all;
+    std::sort(sorted.begin(), sorted.end());
+    double adjusted = 0;
+    for (size_t r = 0; r < sorted.size() && sorted[r] <= verdict.smallest_p; ++r) {
+      adjusted = std::max(adjusted, static_cast<double>(sorted.size() - r) * sorted[r]);
+    }
+    verdict.adjusted_p = std::min(1.0, adjusted);
+    runs[k].result.law_test = verdict;
+  }
+  return absl::OkStatus();
+}
+
+std::string LawWord(const StrategyResult& result) {
+  if (!result.law_test) return "not tested";
+  if (result.law_test->rejected == 0)
+    return absl::StrFormat("agrees (p = %.2g)", result.law_test->adjusted_p);
+  return absl::StrFormat("rejected in %d dimensions (p = %.2g)", result.law_test->rejected,
+                         result.law_test->adjusted_p);
+}
+
+void PrintTable(const std::vector<RunResults>& runs) {
+  std::printf("%-14s %15s %15s %15s  %s\n", "strategy", "predicted error", "with SGD noise",
+              "achieved error", "law of SGD");
+  for (const RunResults& run : runs) {
+    const StrategyResult& r = run.result;
+    std::printf("%-14s %15.6g %15.6g %15.6g  %s\n", r.name.c_str(), r.predicted_objective,
+                r.predicted_with_noise, r.achieved_objective, LawWord(r).c_str());
+  }
+}
+
+void PrintJson(const std::vector<RunResults>& runs, const std::string& output) {
+  nlohmann::ordered_json strategies = nlohmann::ordered_json::array();
+  for (const RunResults& run : runs) {
+    const StrategyResult& r = run.result;
+    nlohmann::ordered_json row = {{"strategy", r.name},
+                                  {"run", r.run_folder},
+                                  {"predicted_error", r.predicted_objective},
+                                  {"predicted_error_with_noise", r.predicted_with_noise},
+                                  {"achieved_error", r.achieved_objective},
+                                  {"achieved_error_teacher", r.achieved_objective_teacher},
+                                  {"merges_trained", r.document.plan.size()},
+                                  {"seconds", r.seconds}};
+    if (r.law_test) {
+      row["law_test"] = {
+          {"draws", r.law_test->draws},           {"hypotheses", r.law_test->hypotheses},
+          {"level", r.law_test->level},           {"smallest_p", r.law_test->smallest_p},
+          {"adjusted_p", r.law_test->adjusted_p}, {"rejected", r.law_test->rejected}};
+    }
+    strategies.push_back(std::move(row));
+  }
+  const nlohmann::ordered_json out = {{"strategies", strategies}, {"report", output}};
+  std::printf("%s\n", out.dump(2, ' ', false, nlohmann::json::error_handler_t::replace).c_str());
+}
+
+absl::Status RunReport(const ReportFlags& flags) {
+  if (flags.draws != 0 && flags.draws < 1000) {
+    return Misuse(
+        absl::StrCat("--draws: ", flags.draws, ", expected 1000 or more, or 0 for no test"));
+  }
+  std::vector<RunResults> runs;
+  for (const std::string& folder : flags.runs) {
+    MP_ASSIGN_OR_RETURN(RunResults run, ReadRunResults(folder));
+    runs.push_back(std::move(run));
+  }
+  MP_RETURN_IF_ERROR(TestAgainstLaw(flags, runs));
+
+  ReportInput input;
+  input.title = flags.title.empty() ? "Distillation report" : flags.title;
+  input.seed = flags.seed;
+  // The spectrum that the runs' teachers were made of, unless another is named.
+  std::optional<Spectrum> spectrum;
+  input.spectrum_path = flags.spectrum.empty() ? runs.front().spectrum : flags.spectrum;
+  absl::StatusOr<Spectrum> read = ReadSpectrum(input.spectrum_path);
+  if (read.ok()) {
+    spectrum = *std::move(read);
+    input.spectrum = &*spectrum;
+  } else if (!flags.spectrum.empty()) {
+    return read.status();
+  } else {
+    input.notes.push_back(absl::StrCat("The spectrum could not be read (",
+                                       std::string(read.status().message()),
+                                       "), so that its pictures are left out."));
+  }
+  std::optional<PlanDocument> plan;
+  if (!flags.plan.empty()) {
+    MP_ASSIGN_OR_RETURN(plan, ReadPlan(flags.plan));
+    input.plan_path = flags.plan;
+  } else {
+    // The plan of least predicted error among the runs.
+    const auto best =
+        std::min_element(runs.begin(), runs.end(), [](const RunResults& x, const RunResults& y) {
+          return x.result.predicted_objective < y.result.predicted_objective;
+        });
+    plan = best->result.document;
+    input.plan_path = best->result.run_folder + "/plan.toml";
+  }
+  input.plan = &*plan;
+  for (const RunResults& run : runs) input.strategies.push_back(run.result);
+  MP_ASSIGN_OR_RETURN(const std::string html, RenderHtml(input));
+  MP_RETURN_IF_ERROR(WriteFileAtomically(flags.output, html));
+  if (flags.json) {
+    PrintJson(runs, flags.output);
+  } else {
+    PrintTable(runs);
+    std::printf("\nreport: %s\n", flags.output.c_str());
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+Command MakeReport(CLI::App& top) {
+  auto flags = std::make_shared<ReportFlags>();
+  CLI::App* app = top.add_subcommand(
+      "report", "One HTML page about runs: spectrum, plan, predicted against achieved");
+  app->footer("example: mergeplan report runs/vanilla runs/boot runs/dp_custom -o report.html");
+  app->add_option("RUN", flags->runs, "folders of finished runs")->required();
+  app->add_option("-o,--output", flags->output, "page to write")->required()->type_name("FILE");
+  app->add_option("--plan", flags->plan, "plan to draw (default: the run of least predicted error)")
+      ->type_name("FILE");
+  app->add_option("--spectrum", flags->spectrum,
+                  "spectrum to draw (default: the one of the first run)")
+      ->type_name("FILE");
+  app->add_option("--title", flags->title, "headline of the page")->type_name("TEXT");
+  app->add_option("--seed", flags->seed, "of the sample images and of the law test (default 1)")
+      ->type_name("N");
+  app->add_option(
+         "--draws", flags->draws,
+         "draws of the law that achieved values are tested against (default 10000, 0: no test)")
+      ->type_name("N");
+  app->add_option("--threads", flags->threads, "threads to use (default 2)")->type_name("N");
+  app->add_flag("--json", flags->json, "print the table as JSON");
+  return {app, [flags] { return Report("report", RunReport(*flags)); }};
+}
+
+}  // namespace mergeplan::cli

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "planner/operators/model.h"
+#include "planner/report/report.h"
+
+namespace mergeplan::cli {
+
+// A finished run folder as `mergeplan distill` leaves it (run.toml, plan.toml, result.toml,
+// result.npz): what was planned and what came out. The law's figures are filled in for SGD budgets;
+// the law test is not made here.
+struct RunResults {
+  StrategyResult result;
+  std::string dtype;     // of the run's arithmetic
+  std::string spectrum;  // path of the spectrum that the teacher was made of
+  std::string basis;
+};
+
+// Errors name the file: a run that is not finished (and how to finish it), a result that does not
+// belong to its plan, arrays that do not match their hash.
+absl::StatusOr<RunResults> ReadRunResults(const std::string& folder);
+
+// The model that a plan file rests on.
+absl::StatusOr<Model> ModelOf(const PlanDocument& document);
+
+}  // namespace mergeplan::cli
