@@ -12,7 +12,7 @@
 namespace mergeplan {
 
 // A numpy array held in memory, as float64 whatever the file's type (bool, u/int8..64,
-// float16/32/64), in C order.
+// float16/32/64), in C order. Whole numbers beyond 2^53 are rounded.
 struct NpyArray {
   std::vector<std::int64_t> shape;  // empty for a 0-d array
   std::vector<double> values;

@@ -25,7 +25,8 @@ class SampleSource {
 
   // Shape of one sample, e.g. {28, 28} or {3, 32, 32} (images: channels first; grey images {H, W}).
   virtual const std::vector<std::int64_t>& shape() const = 0;
-  // True where the values are 8-bit pixels, 0..255.
+  // True where the values are pixels, 0..255: pictures, and unsigned bytes in an array of more than
+  // one axis (a list of bytes is labels).
   virtual bool is_pixels() const = 0;
   // How many samples there are in all, where the format says so before reading (before skipping).
   virtual std::optional<std::int64_t> size() const = 0;
