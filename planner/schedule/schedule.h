@@ -40,12 +40,20 @@ struct Schedule {
 };
 
 // Reads SCHEDULE of the command line: a name with parameters ("flow:shift=3"), a diffusers
-// scheduler_config.json (or the folder that holds it), or a file with the arrays alpha and sigma
-// (JSON or npz).
+// scheduler_config.json (or the folder that holds it, or the one whose folder "scheduler" does), or
+// a file with the arrays alpha and sigma (JSON or npz).
 //
-// `teacher_steps` is needed for names and configs; for arrays it may be left out and must agree
-// where given. INVALID_ARGUMENT names the key, class, option or level t and says what was expected;
-// a file that is no valid JSON says where (line, column).
+// `teacher_steps` (1 .. 100000) is needed for names and configs; for arrays it may be left out and
+// must agree where given. Of a config the levels are the distinct noise levels of its class's
+// set_timesteps(teacher_steps), level 0 is where its last step lands; T may become smaller, which a
+// note says (planner/schedule/README.md).
+//
+// A config's path may be followed by ":key=value,…": options of its class in place of the file's
+// ("timestep_spacing=trailing"), `class` in place of its _class_name, and for dynamic shifting `mu`
+// or `image_seq_len`; with neither, mu is the config's max_shift, and a note says so.
+//
+// INVALID_ARGUMENT names the key, class, option or level t and says what was expected; a file that
+// is no valid JSON says where (line, column).
 absl::StatusOr<Schedule> LoadSchedule(const std::string& spec, std::optional<int> teacher_steps);
 
 // The checks of a finished schedule: equal lengths >= 2, finite, alpha >= 0, sigma >= 0, sigma > 0
