@@ -94,6 +94,7 @@ void PrintText(const Spectrum& spectrum, const Basis& chosen, const Advice* advi
 
 absl::Status RunAnalyze(const AnalyzeFlags& flags) {
   if (flags.data.input.empty()) return Misuse("no INPUT: give a file or folder of samples");
+  MP_RETURN_IF_ERROR(CheckOutput(flags.output));
   if (flags.basis != "auto" && flags.basis != "diagonal" && flags.basis != "pca") {
     return Misuse(absl::StrCat("--basis: unknown word \"", flags.basis,
                                "\", expected auto, diagonal or pca"));

@@ -2,6 +2,8 @@
 
 #include <csignal>
 #include <cstdio>
+#include <filesystem>
+#include <system_error>
 
 #include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
@@ -27,6 +29,18 @@ absl::Status Misuse(absl::Status status) {
 
 absl::Status Misuse(std::string_view message) {
   return Misuse(absl::InvalidArgumentError(std::string(message)));
+}
+
+absl::Status CheckOutput(const std::string& path) {
+  if (path.empty()) return absl::OkStatus();
+  std::filesystem::path folder = std::filesystem::path(path).parent_path();
+  if (folder.empty()) folder = ".";
+  std::error_code ec;
+  if (std::filesystem::is_directory(path, ec))
+    return Misuse(absl::StrCat("--output: ", path, " is a folder, expected a file"));
+  if (std::filesystem::is_directory(folder, ec)) return absl::OkStatus();
+  return Misuse(absl::StrCat("--output: ", path, ": there is no folder ", folder.string(),
+                             "; make it first"));
 }
 
 int ExitCodeOf(const absl::Status& status) {

@@ -24,6 +24,10 @@ absl::Status Misuse(absl::Status status);
 absl::Status Misuse(std::string_view message);
 int ExitCodeOf(const absl::Status& status);
 
+// Misuse unless the folder that `path` would be written into is there: said before the work, not
+// after it. An empty path is fine.
+absl::Status CheckOutput(const std::string& path);
+
 // Prints "mergeplan COMMAND: message" as one line on stderr and gives the exit code.
 int Report(std::string_view command, const absl::Status& status);
 

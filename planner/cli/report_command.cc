@@ -150,6 +150,7 @@ absl::Status RunReport(const ReportFlags& flags) {
     return Misuse(
         absl::StrCat("--draws: ", flags.draws, ", expected 1000 or more, or 0 for no test"));
   }
+  MP_RETURN_IF_ERROR(CheckOutput(flags.output));
   std::vector<RunResults> runs;
   for (const std::string& folder : flags.runs) {
     MP_ASSIGN_OR_RETURN(RunResults run, ReadRunResults(folder));

@@ -1,0 +1,20 @@
+#pragma once
+
+#include <string>
+
+namespace mergeplan {
+
+// What a command did.
+struct Outcome {
+  int code = -1;    // exit code; 128 + n where signal n ended it
+  std::string out;  // stdout
+  std::string err;  // stderr
+};
+
+// Runs `mergeplan ARGUMENTS` (a shell line) with the binary under test.
+Outcome RunMergeplan(const std::string& arguments);
+
+// A new folder for one test, with a space in its name.
+std::string TestFolder();
+
+}  // namespace mergeplan
