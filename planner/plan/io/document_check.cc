@@ -10,7 +10,7 @@
 #include "absl/strings/str_format.h"
 #include "planner/base/file.h"
 
-namespace mergeplan {
+namespace mergeplan::plan_io {
 namespace {
 
 using MaybeComplaint = std::optional<Complaint>;
@@ -212,13 +212,6 @@ std::string ValidUtf8(std::string_view text) {
 
 }  // namespace
 
-std::string VariancesHash(const std::vector<double>& variances) {
-  std::string bytes;
-  bytes.reserve(8 * variances.size());
-  for (const double v : variances) AppendNumber(v, &bytes);
-  return Sha256(bytes);
-}
-
 std::optional<Complaint> FindComplaint(const PlanDocument& document) {
   if (auto c = CheckQuestion(document)) return c;
   return CheckCertificate(document);
@@ -295,4 +288,11 @@ PlanDocument Normalized(const PlanDocument& document) {
   return out;
 }
 
-}  // namespace mergeplan
+}  // namespace mergeplan::plan_io
+
+std::string mergeplan::VariancesHash(const std::vector<double>& variances) {
+  std::string bytes;
+  bytes.reserve(8 * variances.size());
+  for (const double v : variances) plan_io::AppendNumber(v, &bytes);
+  return Sha256(bytes);
+}

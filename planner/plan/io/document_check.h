@@ -11,7 +11,7 @@
 
 // What the TOML and the JSON form share besides reading.
 
-namespace mergeplan {
+namespace mergeplan::plan_io {
 
 inline constexpr int kPlanFormat = 1;
 inline constexpr size_t kLongestInlineArray = 64;  // TOML
@@ -37,4 +37,4 @@ std::string Fingerprint(const PlanDocument& document);
 // fields of the budget that its kind does not use are cleared, an empty hash is filled in.
 PlanDocument Normalized(const PlanDocument& document);
 
-}  // namespace mergeplan
+}  // namespace mergeplan::plan_io

@@ -15,6 +15,9 @@
 #include "planner/plan/io/node.h"
 
 namespace mergeplan {
+
+using namespace plan_io;  // what these files share
+
 namespace {
 
 using Json = nlohmann::ordered_json;

@@ -17,7 +17,7 @@
 #include "planner/plan/io/plan_read.h"
 #include "planner/plan/io/stored_arrays.h"
 
-namespace mergeplan {
+namespace mergeplan::plan_io {
 namespace {
 
 constexpr int kMostSteps = kMaxTeacherSteps;
@@ -96,16 +96,22 @@ class DocumentReader {
   absl::StatusOr<std::optional<std::vector<double>>> Array(const Node& table,
                                                            std::string_view key) {
     const Node* node = table.Find(key);
+    const std::string name = &table == &root_ ? std::string(key) : Name(key);
     const auto stored = arrays_.find(std::string(key));
     if (stored != arrays_.end()) {
       if (node != nullptr) {
-        return read_.Error(node, key, "stands here and in the .npz that [arrays] names; keep one");
+        return read_.Error(node, name, "stands here and in the .npz that [arrays] names; keep one");
       }
       return std::optional(stored->second);
     }
     if (node == nullptr) return std::optional<std::vector<double>>();
-    MP_ASSIGN_OR_RETURN(std::vector<double> numbers, read_.Numbers(*node, key));
+    MP_ASSIGN_OR_RETURN(std::vector<double> numbers, read_.Numbers(*node, name));
     return std::optional(std::move(numbers));
+  }
+  // A key of the certificate with the table that it stands in.
+  std::string Name(std::string_view key) const {
+    return form_ == PlanForm::kToml ? absl::StrCat("certificate.", std::string(key))
+                                    : std::string(key);
   }
   std::filesystem::path Beside(const std::string& name) const {
     return std::filesystem::path(read_.file()).parent_path() / name;
@@ -293,8 +299,7 @@ class DocumentReader {
                        "nothing is proven: the file holds a plan without a certificate; "
                        "`mergeplan plan` searches for one with it");
     }
-    const std::string prefix = form_ == PlanForm::kToml ? "certificate" : "";
-    MP_RETURN_IF_ERROR(ReadCertificateKeys(*table, prefix));
+    MP_RETURN_IF_ERROR(ReadCertificateKeys(*table));
 
     const bool lacks_values = doc_.value.empty() && doc_.tau.empty() &&
                               doc_.variances.size() > kMostValues && form_ == PlanForm::kJson;
@@ -302,9 +307,19 @@ class DocumentReader {
       doc_.value.assign(doc_.variances.size(), 0.0);
       doc_.tau = doc_.value;
     }
-    MP_RETURN_IF_ERROR(Check(*table, prefix));
+    MP_RETURN_IF_ERROR(Check(*table));
+    if (const Node* gap = table->Find("gap")) {
+      MP_ASSIGN_OR_RETURN(const double given, read_.Number(*gap, Name("gap")));
+      if (!(std::abs(given - doc_.gap()) <= 1e-9)) {
+        return read_.Error(
+            gap, Name("gap"),
+            absl::StrCat("is ", given, ", but objective and lower_bound give ", doc_.gap()));
+      }
+    }
     std::string fingerprint;
-    MP_RETURN_IF_ERROR(OptionalText(*table, "fingerprint", &fingerprint));
+    if (const Node* node = table->Find("fingerprint")) {
+      MP_ASSIGN_OR_RETURN(fingerprint, read_.String(*node, Name("fingerprint")));
+    }
     if (edited_ || fingerprint != Fingerprint(doc_)) {
       return Uncertify(*table,
                        "nothing is proven: the file was edited after it was planned; `mergeplan "
@@ -312,7 +327,7 @@ class DocumentReader {
     }
     if (merges_trained_ && *merges_trained_ != doc_.plan.size()) {
       return read_.Error(
-          table->Find("merges_trained"), "merges_trained",
+          table->Find("merges_trained"), Name("merges_trained"),
           absl::StrCat("is ", *merges_trained_, ", but there are ", doc_.plan.size(), " merges"));
     }
     if (lacks_values) {
@@ -323,20 +338,19 @@ class DocumentReader {
     return absl::OkStatus();
   }
 
-  absl::Status ReadCertificateKeys(const Node& table, const std::string& prefix) {
-    const auto name = [&](std::string_view key) {
-      return prefix.empty() ? std::string(key) : absl::StrCat(prefix, ".", std::string(key));
-    };
-    if (!prefix.empty()) MP_RETURN_IF_ERROR(read_.CheckKeys(table, prefix, kCertificateKeys));
+  absl::Status ReadCertificateKeys(const Node& table) {
+    if (form_ == PlanForm::kToml) {
+      MP_RETURN_IF_ERROR(read_.CheckKeys(table, "certificate", kCertificateKeys));
+    }
     const auto require = [&](std::string_view key) -> absl::StatusOr<const Node*> {
       if (const Node* node = table.Find(key)) return node;
-      return read_.Error(prefix.empty() ? nullptr : &table, name(key),
+      return read_.Error(&table == &root_ ? nullptr : &table, Name(key),
                          "the key is missing; delete the whole certificate to have it computed");
     };
     for (const auto& [key, out] :
          {std::pair{"status", &doc_.status}, {"guarantee", &doc_.guarantee}}) {
       MP_ASSIGN_OR_RETURN(const Node* node, require(key));
-      MP_ASSIGN_OR_RETURN(*out, read_.String(*node, name(key)));
+      MP_ASSIGN_OR_RETURN(*out, read_.String(*node, Name(key)));
     }
     for (const auto& [key, out] : {std::pair{"objective", &doc_.objective},
                                    {"objective_surrogate", &doc_.objective_surrogate},
@@ -346,12 +360,12 @@ class DocumentReader {
                                    {"tolerance", &doc_.tolerance},
                                    {"seconds", &doc_.seconds}}) {
       MP_ASSIGN_OR_RETURN(const Node* node, require(key));
-      MP_ASSIGN_OR_RETURN(*out, read_.Number(*node, name(key)));
+      MP_ASSIGN_OR_RETURN(*out, read_.Number(*node, Name(key)));
     }
     MP_ASSIGN_OR_RETURN(const Node* strategies, require("strategies"));
-    MP_RETURN_IF_ERROR(read_.ExpectTable(*strategies, name("strategies")));
+    MP_RETURN_IF_ERROR(read_.ExpectTable(*strategies, Name("strategies")));
     for (const auto& [strategy, node] : *strategies->table()) {
-      const std::string key = absl::StrCat(name("strategies"), ".", strategy);
+      const std::string key = absl::StrCat(Name("strategies"), ".", strategy);
       MP_RETURN_IF_ERROR(read_.ExpectTable(node, key));
       MP_RETURN_IF_ERROR(read_.CheckKeys(node, key, kStrategyKeys));
       StrategyFigures figures;
@@ -374,33 +388,22 @@ class DocumentReader {
       const bool optional = form_ == PlanForm::kJson && doc_.variances.size() > kMostValues;
       if (!numbers && !optional) return require(key).status();
     }
-    if (const Node* gap = table.Find("gap")) {
-      MP_ASSIGN_OR_RETURN(const double given, read_.Number(*gap, name("gap")));
-      if (!(std::abs(given - doc_.gap()) <= 1e-9 * std::max(1.0, std::abs(given)))) {
-        return read_.Error(
-            gap, name("gap"),
-            absl::StrCat("is ", given, ", but objective and lower_bound give ", doc_.gap()));
-      }
-    }
     if (const Node* trained = table.Find("merges_trained")) {
       MP_ASSIGN_OR_RETURN(merges_trained_,
-                          read_.Integer(*trained, name("merges_trained"), 0, kMostInt));
+                          read_.Integer(*trained, Name("merges_trained"), 0, kMostInt));
     }
     return absl::OkStatus();
   }
 
-  absl::Status Check(const Node& table, const std::string& prefix) const {
+  // `table` is the one that holds the certificate, or the root where there is none.
+  absl::Status Check(const Node& table) const {
     const std::optional<Complaint> complaint = FindComplaint(doc_);
     if (!complaint) return absl::OkStatus();
     const std::string first = complaint->key.substr(0, complaint->key.find('.'));
-    if (const Node* node = root_.Find(first)) {
-      return read_.Error(node, complaint->key, complaint->message);
-    }
-    const Node* node = table.Find(first);
-    const std::string key = node == nullptr || prefix.empty()
-                                ? complaint->key
-                                : absl::StrCat(prefix, ".", complaint->key);
-    return read_.Error(node, key, complaint->message);
+    const bool certificate = std::find(std::begin(kCertificateKeys), std::end(kCertificateKeys),
+                                       first) != std::end(kCertificateKeys);
+    return read_.Error(certificate ? table.Find(first) : root_.Find(first),
+                       certificate ? Name(complaint->key) : complaint->key, complaint->message);
   }
 
   absl::StatusOr<Model> CheckedModel() const {
@@ -419,13 +422,13 @@ class DocumentReader {
     doc_.strategies.clear();
     doc_.value.assign(doc_.variances.size(), 0.0);
     doc_.tau = doc_.value;
-    MP_RETURN_IF_ERROR(Check(at, ""));
+    MP_RETURN_IF_ERROR(Check(at));
     MP_RETURN_IF_ERROR(CheckScheduleFits());
     MP_ASSIGN_OR_RETURN(const Model model, CheckedModel());
     if (const absl::Status s = ComputeFigures(model, &doc_); !s.ok()) {
       return read_.Error(nullptr, "", std::string(s.message()));
     }
-    return Check(at, "");
+    return Check(at);
   }
 
   // Somebody who edits the schedule's name but not the arrays would otherwise get the old ones. A
@@ -468,4 +471,4 @@ absl::StatusOr<PlanDocument> ReadDocument(const Node& root, const std::string& p
   return DocumentReader(root, path, form).Run();
 }
 
-}  // namespace mergeplan
+}  // namespace mergeplan::plan_io

@@ -6,7 +6,7 @@
 #include "planner/plan/io/document.h"
 #include "planner/plan/io/node.h"
 
-namespace mergeplan {
+namespace mergeplan::plan_io {
 
 // TOML: the certificate is a table of its own and long arrays may stand in an .npz. JSON: one flat
 // object, which also holds `tree`. All else is the same.
@@ -16,4 +16,4 @@ enum class PlanForm { kToml, kJson };
 // .npz and other files that it names are looked for beside it.
 absl::StatusOr<PlanDocument> ReadDocument(const Node& root, const std::string& path, PlanForm form);
 
-}  // namespace mergeplan
+}  // namespace mergeplan::plan_io

@@ -21,6 +21,9 @@
 #include "planner/plan/io/node.h"
 
 namespace mergeplan {
+
+using namespace plan_io;  // what these files share
+
 namespace {
 
 // The shortest digits that read back as the same number; TOML wants a point or an exponent.

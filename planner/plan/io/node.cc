@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "planner/base/status_macros.h"
 
-namespace mergeplan {
+namespace mergeplan::plan_io {
 namespace {
 
 // Levenshtein's distance, for "did you mean". Keys are short.
@@ -151,4 +151,4 @@ absl::Status NodeReader::ExpectTable(const Node& node, std::string_view key) con
   return node.table() != nullptr ? absl::OkStatus() : WrongType(node, key, "a table");
 }
 
-}  // namespace mergeplan
+}  // namespace mergeplan::plan_io

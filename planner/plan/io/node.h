@@ -11,7 +11,10 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 
-namespace mergeplan {
+namespace mergeplan::plan_io {
+
+// The namespace plan_io is what the files of this folder share; nothing else includes these
+// headers.
 
 // What a TOML or JSON file holds, with lines: the common form from which documents are read. A
 // value of a date or time (TOML) is kept as its kind only; no document has one.
@@ -69,4 +72,4 @@ class NodeReader {
   std::string file_;
 };
 
-}  // namespace mergeplan
+}  // namespace mergeplan::plan_io

@@ -9,7 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "planner/plan/io/node.h"
 
-namespace mergeplan {
+namespace mergeplan::plan_io {
 namespace {
 
 struct Position {
@@ -170,4 +170,4 @@ absl::StatusOr<Node> ParseJson(std::string_view text, const std::string& file) {
   return absl::InvalidArgumentError(absl::StrCat(file, ": no valid JSON"));
 }
 
-}  // namespace mergeplan
+}  // namespace mergeplan::plan_io

@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "planner/plan/io/node.h"
 
-namespace mergeplan {
+namespace mergeplan::plan_io {
 namespace {
 
 // The parser itself refuses nesting beyond 256 levels, so recursion is safe.
@@ -61,4 +61,4 @@ absl::StatusOr<Node> ParseToml(std::string_view text, const std::string& file) {
   }
 }
 
-}  // namespace mergeplan
+}  // namespace mergeplan::plan_io

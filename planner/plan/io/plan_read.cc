@@ -9,7 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "planner/base/status_macros.h"
 
-namespace mergeplan {
+namespace mergeplan::plan_io {
 namespace {
 
 constexpr std::int64_t kMostInt = std::numeric_limits<int>::max();
@@ -150,4 +150,4 @@ absl::Status CheckTree(const NodeReader& read, const Node& tree, const Plan& pla
   return read.Error(&tree, "tree", "is not the tree that merges and blocks give; leave it out");
 }
 
-}  // namespace mergeplan
+}  // namespace mergeplan::plan_io

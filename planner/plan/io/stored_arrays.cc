@@ -10,7 +10,7 @@
 #include "planner/base/status_macros.h"
 #include "planner/data/npz.h"
 
-namespace mergeplan {
+namespace mergeplan::plan_io {
 namespace {
 
 constexpr std::string_view kArraysKeys[] = {"file", "sha256", "names"};
@@ -65,4 +65,4 @@ absl::StatusOr<StoredArrays> ReadStoredArrays(const NodeReader& read, const Node
   return arrays;
 }
 
-}  // namespace mergeplan
+}  // namespace mergeplan::plan_io

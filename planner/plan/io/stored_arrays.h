@@ -7,7 +7,7 @@
 #include "absl/status/statusor.h"
 #include "planner/plan/io/node.h"
 
-namespace mergeplan {
+namespace mergeplan::plan_io {
 
 using StoredArrays = absl::flat_hash_map<std::string, std::vector<double>>;
 
@@ -15,4 +15,4 @@ using StoredArrays = absl::flat_hash_map<std::string, std::vector<double>>;
 // DATA_LOSS where the .npz has another hash than the table says, NOT_FOUND where it is missing.
 absl::StatusOr<StoredArrays> ReadStoredArrays(const NodeReader& read, const Node& root);
 
-}  // namespace mergeplan
+}  // namespace mergeplan::plan_io
