@@ -53,7 +53,10 @@ struct LawTestOptions {
 // rounding max(achieved, tau). A tail of 1 % or more is a share of the draws. Beyond the draws'
 // 1 % point u it is 1 % Phi(h(x))/Phi(h(u)): the draws place the tail, and its decay is the normal
 // one on the scale h on which a shifted lognormal with the exact mean, variance and skewness of the
-// law is standard normal (the skewness can have either sign, and 0 gives the normal law).
+// law is standard normal (the skewness can have either sign, and 0 gives the normal law). For
+// hundreds of updates with batches like 64 the law is nearly lognormal or normal, its kurtosis
+// agrees with that scale to 0.001, and tails of 1e-7 are right within the ten per cent that 10,000
+// draws leave. For few, large updates a light tail of 1e-6 comes out up to a third too heavy.
 //
 // The inputs of different dimensions are shared between dimensions within a draw. That changes
 // nothing here: every p-value looks at one dimension, and Holm's procedure holds whatever the

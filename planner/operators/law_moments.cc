@@ -102,7 +102,10 @@ Moments ShrinkageMoments(const Budget& budget, double n) {
     relative.c3 = -updates * h2 * h * w3 + 6 * updates * updates * h2 * h2 * w2 * w2;
     relative.c4 = updates * h2 * h2 * w4 + 3 * updates * (updates - 1) * h2 * h2 * w2 * w2;
   } else {
-    const auto raised = [&](double eta) { return std::expm1(updates * std::log1p(eta)); };
+    // A third moment can be negative: 1 - g y has both signs.
+    const auto raised = [&](double eta) {
+      return eta > -0.5 ? std::expm1(updates * std::log1p(eta)) : std::pow(1 + eta, updates) - 1;
+    };
     const double r2 = raised(h2 * w2);
     const double r3 = raised(3 * h2 * w2 - h2 * h * w3);
     const double r4 = raised(6 * h2 * w2 - 4 * h2 * h * w3 + h2 * h2 * w4);
