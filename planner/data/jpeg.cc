@@ -13,6 +13,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "planner/base/status_macros.h"
 #include "planner/data/image.h"
 #include "planner/data/stream.h"
 
@@ -165,10 +166,9 @@ absl::Status DecodeJpeg(std::string_view bytes, const std::string& where, Image&
   // pixels, and 2^16 pixels are always let through.
   const std::int64_t width = job.info.image_width, height = job.info.image_height;
   const std::int64_t area = width * height;
-  const absl::Status size =
-      CheckImageSize(width, height, channels, area <= 65536 ? 0 : area / (64 * 8 * 16),
-                     static_cast<std::int64_t>(bytes.size()), where);
-  if (!size.ok()) return size;
+  MP_RETURN_IF_ERROR(CheckImageSize(width, height, channels,
+                                    area <= 65536 ? 0 : area / (64 * 8 * 16),
+                                    static_cast<std::int64_t>(bytes.size()), where));
   job.pixels.resize(static_cast<std::size_t>(area) * static_cast<std::size_t>(channels));
   if (!ReadRows(job)) return Fault(job, where);
   if (channels == 4) {

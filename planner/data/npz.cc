@@ -202,7 +202,7 @@ absl::StatusOr<std::vector<std::string>> NpzNames(const std::string& path) {
   }
 }
 
-void NpzWriter::Add(std::string name, std::vector<std::int64_t> shape,
+void NpzWriter::Add(std::string name, const std::vector<std::int64_t>& shape,
                     absl::Span<const double> values, Type type) {
   if (!status_.ok()) return;
   const bool printable = std::all_of(name.begin(), name.end(),

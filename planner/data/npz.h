@@ -36,8 +36,8 @@ absl::StatusOr<std::vector<std::string>> NpzNames(const std::string& path);
 class NpzWriter {
  public:
   enum class Type { kFloat64, kFloat32, kInt64, kUint8 };
-  void Add(std::string name, std::vector<std::int64_t> shape, absl::Span<const double> values,
-           Type type = Type::kFloat64);
+  void Add(std::string name, const std::vector<std::int64_t>& shape,
+           absl::Span<const double> values, Type type = Type::kFloat64);
   // The bytes, and the same written to a file.
   absl::StatusOr<std::string> Bytes() const;
   absl::Status Write(const std::string& path) const;

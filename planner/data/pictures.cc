@@ -245,11 +245,9 @@ absl::Status List(const fs::path& root, const fs::path& inside, std::set<std::st
       }
       if (fs::is_directory(status)) {
         MP_RETURN_IF_ERROR(List(root, relative, open, out));
-      } else if (!fs::is_regular_file(status)) {
-        out.others.Add(base);
-      } else if (IsPictureName(base)) {
+      } else if (fs::is_regular_file(status) && IsPictureName(base)) {
         out.pictures.push_back(relative.string());
-      } else if (IsTarName(base)) {
+      } else if (fs::is_regular_file(status) && IsTarName(base)) {
         out.tars.push_back(relative.string());
       } else {
         out.others.Add(base);

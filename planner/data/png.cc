@@ -12,6 +12,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "planner/base/status_macros.h"
 #include "planner/data/image.h"
 #include "planner/data/stream.h"
 
@@ -105,9 +106,8 @@ absl::Status DecodePng(std::string_view bytes, const std::string& where, Image& 
   // Deflate packs at most 1032 bytes into one.
   const std::int64_t raw =
       std::int64_t{job.height} * (std::int64_t{job.width} * job.stored_bits / 8);
-  const absl::Status size = CheckImageSize(job.width, job.height, job.channels, raw / 1032,
-                                           static_cast<std::int64_t>(bytes.size()), where);
-  if (!size.ok()) return size;
+  MP_RETURN_IF_ERROR(CheckImageSize(job.width, job.height, job.channels, raw / 1032,
+                                    static_cast<std::int64_t>(bytes.size()), where));
   const std::size_t row = png_get_rowbytes(job.png, job.info);
   if ((job.channels != 1 && job.channels != 3) ||
       row !=
