@@ -17,6 +17,7 @@
 
 // MP_ASSIGN_OR_RETURN(auto x, expr): binds the value of a StatusOr, or returns its error.
 #define MP_ASSIGN_OR_RETURN(lhs, expr) MP_ASSIGN_OR_RETURN_(MP_CONCAT(mp_or_, __LINE__), lhs, expr)
+// NOLINTNEXTLINE(bugprone-macro-parentheses): `lhs` may be a declaration.
 #define MP_ASSIGN_OR_RETURN_(tmp, lhs, expr) \
   auto tmp = (expr);                         \
   if (!tmp.ok()) return tmp.status();        \

@@ -3,6 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "absl/strings/str_cat.h"
 #include "planner/base/file.h"
 #include "planner/data/npz.h"
 #include "planner/plan/io/document.h"
@@ -95,7 +96,7 @@ TEST(PlanCommand, VariancesFromFiles) {
 
 TEST(PlanCommand, TimeLimitStopsWithAUsableResult) {
   std::string list = "0.5";
-  for (int k = 1; k < 80; ++k) list += "," + std::to_string(0.5 + 0.02 * k);
+  for (int k = 1; k < 80; ++k) absl::StrAppend(&list, ",", 0.5 + 0.02 * k);
   const Outcome run =
       RunMergeplan("plan --variances " + list +
                    " -T 64 --schedule cosine -s 1.6 --gap 0 --time-limit 0.01 --json");
