@@ -1,0 +1,37 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "planner/report/report.h"
+#include "planner/spectrum/spectrum.h"
+
+namespace mergeplan {
+
+// The variances of both bases, each sorted from the largest, on a log scale with their confidence
+// bands and the line lambda = 1, which lies at the native variance `one` (data_scale^2). Variances
+// that are not positive have no place and are counted by PositiveVariances. O(d log d).
+std::string SpectrumChart(const Spectrum& spectrum, double one);
+int PositiveVariances(const Basis& basis);
+
+// Predicted and achieved error of every strategy, one row each, on a common log scale: ring =
+// predicted at the mean of the law, bar = its mean with SGD noise ± spread, diamond = achieved.
+std::string ErrorChart(absl::Span<const StrategyResult> strategies);
+
+// Signed error V - tau of one strategy, predicted (x) against achieved (y), one dot per dimension,
+// with the diagonal. Of more than 4,000 dimensions those with the largest errors are drawn.
+std::string ErrorScatter(const StrategyResult& strategy, absl::Span<const double> tau);
+
+// Several vectors as lines over their index, for data that is no picture.
+std::string VectorChart(const std::string& title, const std::vector<std::vector<double>>& lines,
+                        double low, double high);
+
+// The colours of the heatmap from -limit to +limit.
+std::string ColourBar(double limit);
+
+// Samples of the marks used in the legends.
+std::string LegendKey(
+    const std::string& mark);  // "one", "two", "rule", "ring", "spread", "achieved"
+
+}  // namespace mergeplan

@@ -1,0 +1,205 @@
+#include <algorithm>
+#include <cmath>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "planner/base/status_macros.h"
+#include "planner/report/charts.h"
+#include "planner/report/html.h"
+#include "planner/report/pictures.h"
+#include "planner/report/sections.h"
+#include "planner/report/text.h"
+
+namespace mergeplan {
+namespace {
+
+// How wide the confidence intervals are, for bands too thin to see.
+std::string WidestInterval(const Spectrum& spectrum) {
+  double widest = 0;
+  for (const Basis* basis : {&spectrum.diagonal, &spectrum.pca}) {
+    for (size_t k = 0; k < basis->variances_low.size() && k < basis->variances_high.size(); ++k) {
+      const double variance = basis->variances[k];
+      if (!(variance > 0)) continue;
+      const double off =
+          std::max(basis->variances_high[k] - variance, variance - basis->variances_low[k]);
+      if (std::isfinite(off)) widest = std::max(widest, off / variance);
+    }
+  }
+  return absl::StrCat("±", Percent(widest), " or less");
+}
+
+constexpr int kFewDimensions = 8;
+
+// What multiplies the noise, dimension by dimension, where there are few.
+std::string ValueTable(const ReportInput& input, const ReportFacts& facts) {
+  std::vector<std::string> columns = {"V"};
+  for (size_t k = 0; k < facts.tau.size(); ++k) columns.push_back(absl::StrCat("dimension ", k));
+  std::string out = absl::StrCat(OpenTable("What the students multiply noise by"), Head(columns));
+  const auto row = [&](const std::string& name, const std::vector<double>& values) {
+    std::vector<std::string> cells;
+    for (double value : values) cells.push_back(NumberHtml(value, 6));
+    out += Row(name, cells);
+  };
+  row("teacher (τ)", facts.tau_teacher);
+  row("surrogate (τ)", facts.tau_surrogate);
+  for (const StrategyResult& s : input.strategies) {
+    if (!s.value.empty()) row(s.name, s.value);
+  }
+  return absl::StrCat(out, kCloseTable);
+}
+
+std::string StripHtml(const std::string& label, const std::string& detail, const std::string& uri,
+                      const std::string& alt) {
+  return absl::StrCat("<div class=\"strip\"><div><b>", Escape(label), "</b> <span>", Escape(detail),
+                      "</span></div><img src=\"", uri, "\" alt=\"", Escape(alt), "\"/></div>\n");
+}
+
+std::string LineFigures(const SampleGrid& grid) {
+  double low = INFINITY, high = -INFINITY;
+  for (const SampleRow& row : grid.rows) {
+    for (const auto& sample : row.x) {
+      for (double v : sample) {
+        if (!std::isfinite(v)) continue;
+        low = std::min(low, v);
+        high = std::max(high, v);
+      }
+    }
+  }
+  std::string out = "<div class=\"grid\">\n";
+  for (const SampleRow& row : grid.rows) {
+    absl::StrAppend(
+        &out, "<figure>\n<h3>", Escape(row.label), "</h3>\n",
+        VectorChart(absl::StrCat("Samples of ", row.label, " as lines"), row.x, low, high),
+        "\n<figcaption>", Escape(row.detail), "</figcaption>\n</figure>\n");
+  }
+  return absl::StrCat(out, "</div>\n");
+}
+
+}  // namespace
+
+std::string SpectrumSection(const ReportInput& input, const ReportFacts& facts) {
+  const Spectrum* spectrum = input.spectrum;
+  if (spectrum == nullptr) return "";
+  const double scale = facts.plan != nullptr ? facts.plan->data_scale : 1.0;
+  const int d = spectrum->dimensions();
+  std::string out = absl::StrCat(
+      "<section>\n<h2>Variances of the data</h2>\n<figure>\n",
+      SpectrumChart(*spectrum, scale * scale), "\n<div class=\"legend\">\n",
+      Key("one", "as stored (diagonal)"), Key("two", "along the principal axes"),
+      spectrum->diagonal.variances_low.empty()
+          ? ""
+          : absl::StrCat("<span>bands: ", Percent(spectrum->confidence), " confidence intervals, ",
+                         WidestInterval(*spectrum), "</span>\n"),
+      "</div>\n<figcaption>Sorted variances of ", Count(d, "dimension"), " from ",
+      Count(spectrum->samples, "sample"), ", after the scaling “", Escape(spectrum->scaling.text),
+      "”. Above the line λ\u00a0=\u00a01 the data has more variance than the noise");
+  if (scale != 1) absl::StrAppend(&out, " (variance ", NumberHtml(scale * scale), " as stored)");
+  out += ".";
+  for (const Basis* basis : {&spectrum->diagonal, &spectrum->pca}) {
+    const int missing = d - PositiveVariances(*basis);
+    if (missing == 0) continue;
+    absl::StrAppend(&out, " ", Count(missing, "variance"),
+                    basis == &spectrum->pca ? " along principal axes" : " as stored",
+                    missing == 1 ? " is" : " are", " zero and left out.");
+  }
+  absl::StrAppend(&out, "</figcaption>\n</figure>\n", OpenTable("The two bases"),
+                  Head({"Basis", "Regime", "Dimensions with λ\u00a0&gt;\u00a01", "Largest variance",
+                        "Smallest variance", "Off-diagonal energy"}));
+  for (const Basis* basis : {&spectrum->diagonal, &spectrum->pca}) {
+    const auto [least, most] =
+        std::minmax_element(basis->variances.begin(), basis->variances.end());
+    // Counted here, since lambda = 1 lies at scale^2 for schedules that scale the data.
+    const auto above = std::count_if(basis->variances.begin(), basis->variances.end(),
+                                     [&](double v) { return v > scale * scale; });
+    const char* regime = above == 0 ? "low" : above == d ? "high" : "mixed";
+    out += Row(basis == &spectrum->pca ? "principal axes (pca)" : "as stored (diagonal)",
+               {regime,
+                absl::StrCat(Grouped(above), " of ", Grouped(d), " (",
+                             Percent(static_cast<double>(above) / d), ")"),
+                NumberHtml(*most), NumberHtml(*least), Percent(basis->off_diagonal_energy)});
+  }
+  out += kCloseTable;
+  if (!spectrum->recommended_basis.empty()) {
+    absl::StrAppend(&out, "<p>Recommended basis: <b>", Escape(spectrum->recommended_basis), "</b>",
+                    spectrum->recommended_basis_reason.empty() ? "" : ". ",
+                    Escape(spectrum->recommended_basis_reason), "</p>\n");
+  }
+  return absl::StrCat(out, "</section>\n");
+}
+
+absl::StatusOr<std::string> CovarianceSection(const ReportInput& input) {
+  const Spectrum* spectrum = input.spectrum;
+  if (spectrum == nullptr) return "";
+  const int d = spectrum->dimensions();
+  const std::string open = "<section>\n<h2>Covariance</h2>\n";
+  if (d == 1) {
+    return absl::StrCat(open, "<p>The data has one dimension; its variance is ",
+                        NumberHtml(spectrum->covariance[0]), ".</p>\n</section>\n");
+  }
+  MP_ASSIGN_OR_RETURN(const Heatmap map, DrawHeatmap(spectrum->covariance, d));
+  std::string out = absl::StrCat(
+      open, "<div class=\"beside\">\n<figure>\n<img class=\"heat\" src=\"", map.data_uri,
+      "\" alt=\"Covariance matrix of ", Count(d, "dimension"), " as colours, from −",
+      ShortNumber(map.limit), " to ", ShortNumber(map.limit), "\"/>\n", ColourBar(map.limit),
+      "\n<figcaption>Linear scale to ±", NumberHtml(map.limit), ", the largest cell; ",
+      map.cell == 1 ? "one cell is one entry"
+                    : absl::StrCat("one cell is the mean of ", map.cell, " × ", map.cell,
+                                   " entries, ", map.side, " cells a side"),
+      ".</figcaption>\n</figure>\n<div>\n");
+  const double before = spectrum->diagonal.off_diagonal_energy;
+  const double after = spectrum->pca.off_diagonal_energy;
+  absl::StrAppend(
+      &out, "<p>As stored, <b>", Percent(before),
+      "</b> of the energy of the covariance (its squared entries) lies off the "
+      "diagonal. Along the principal axes it is ",
+      after < 1e-12 ? "nothing but rounding" : Percent(after), ".</p>\n",
+      "<p>The theory plans every dimension by itself, so it is exact for Gaussian data where the "
+      "covariance is diagonal. ");
+  if (input.plan != nullptr && input.plan->basis == "pca") {
+    out += "This plan was made along the principal axes, where it is.";
+  } else if (before > 0.01) {
+    out += "This much correlation speaks for planning along the principal axes.";
+  } else {
+    out += "Here it nearly is as the data stands.";
+  }
+  return absl::StrCat(out, "</p>\n</div>\n</div>\n</section>\n");
+}
+
+absl::StatusOr<std::string> SampleSection(const ReportInput& input, const ReportFacts& facts) {
+  if (facts.plan == nullptr) return "";
+  MP_ASSIGN_OR_RETURN(const SampleGrid grid,
+                      DrawSamples(input, *facts.plan, facts.tau_surrogate, facts.tau_teacher));
+  std::string out = "<section>\n<h2>Samples</h2>\n";
+  if (grid.kind == SampleKind::kNone) {
+    absl::StrAppend(&out, "<p>", Escape(grid.explanation), "</p>\n");
+  } else {
+    absl::StrAppend(
+        &out, "<p>The same noise (seed ", input.seed, ") through the teacher, the surrogate and ",
+        "every student, turned back into data. ",
+        input.strategies.empty() ? "" : "What the students multiply by is what they achieved. ",
+        "The Gaussian teacher knows mean and covariance only, so nothing here is sharp: what "
+        "counts "
+        "is how much a row differs from the first two. Distances are root mean squares.</p>\n");
+  }
+  if (grid.kind == SampleKind::kLines) out += LineFigures(grid);
+  if (grid.kind == SampleKind::kPictures) {
+    for (const SampleRow& row : grid.rows) {
+      out += StripHtml(row.label, row.detail, row.data_uri,
+                       absl::StrCat(Count(grid.samples, "sample"), " of ", row.label));
+    }
+    absl::StrAppend(&out, "<p class=\"soft\">", Escape(grid.explanation), "</p>\n",
+                    "<details>\n<summary>Differences from the surrogate, enlarged</summary>\n");
+    for (const SampleRow& row : grid.rows) {
+      if (row.difference_uri.empty()) continue;
+      out += StripHtml(row.label, absl::StrCat("differences × ", ShortNumber(row.gain, 2)),
+                       row.difference_uri,
+                       absl::StrCat("Differences of ", Count(grid.samples, "sample"), " of ",
+                                    row.label, " from the surrogate’s"));
+    }
+    out += "<p class=\"soft\">Middle grey: no difference.</p>\n</details>\n";
+  }
+  if (facts.plan->dimensions() <= kFewDimensions) out += ValueTable(input, facts);
+  return absl::StrCat(out, "</section>\n");
+}
+
+}  // namespace mergeplan
