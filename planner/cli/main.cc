@@ -26,6 +26,19 @@ int RunCommand(int argc, char** argv) {
   for (const mergeplan::cli::Companion& companion : mergeplan::cli::Companions()) {
     app.add_subcommand(std::string(companion.command), std::string(companion.help));
   }
+  if (argc > 1 && argv[1][0] != '-') {
+    std::string known;
+    bool found = false;
+    for (const CLI::App* command : app.get_subcommands([](CLI::App*) { return true; })) {
+      known += (known.empty() ? "" : ", ") + command->get_name();
+      found = found || command->get_name() == argv[1];
+    }
+    if (!found) {
+      std::fprintf(stderr, "mergeplan: unknown command \"%s\", expected one of %s\n", argv[1],
+                   known.c_str());
+      return mergeplan::cli::kMisuse;
+    }
+  }
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& e) {
