@@ -1,0 +1,171 @@
+#include "adapters/runtime/arguments.h"
+
+#include <charconv>
+#include <cmath>
+#include <type_traits>
+#include <utility>
+
+#include "absl/strings/cord.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "planner/base/status_macros.h"
+#include "planner/schedule/schedule.h"
+
+namespace mergeplan {
+namespace {
+
+constexpr char kMisuse[] = "mergeplan/misuse";
+
+// As a person would write it: for a number the fewest digits that mean it.
+template <typename T>
+std::string Text(const T& value) {
+  if constexpr (std::is_floating_point_v<T>) {
+    char digits[32];
+    return {digits, std::to_chars(digits, digits + sizeof(digits), value).ptr};
+  } else {
+    return absl::StrCat(value);
+  }
+}
+
+template <typename T>
+absl::Status Same(const std::string& plan_path, const char* option, const std::optional<T>& given,
+                  const T& planned) {
+  if (!given || *given == planned) return absl::OkStatus();
+  return Misuse(absl::StrCat(option, " ", Text(*given), ": the plan ", plan_path, " was made for ",
+                             Text(planned), "; leave the option out or make another plan"));
+}
+
+absl::Status SameSchedule(const DistillArguments& arguments, const PlanDocument& document,
+                          const std::string& plan_path) {
+  const int steps = document.plan.teacher_steps();
+  MP_RETURN_IF_ERROR(Same(plan_path, "--teacher-steps", arguments.teacher_steps, steps));
+  if (!arguments.schedule || *arguments.schedule == document.schedule_spec) {
+    return absl::OkStatus();
+  }
+  absl::StatusOr<Schedule> schedule = LoadSchedule(*arguments.schedule, steps);
+  if (!schedule.ok()) return AsMisuse(schedule.status());
+  const auto close = [](const std::vector<double>& a, const std::vector<double>& b) {
+    if (a.size() != b.size()) return false;
+    for (size_t t = 0; t < a.size(); ++t) {
+      if (std::abs(a[t] - b[t]) > 1e-9 * (1 + std::abs(b[t]))) return false;
+    }
+    return true;
+  };
+  if (close(schedule->alpha, document.alpha) && close(schedule->sigma, document.sigma)) {
+    return absl::OkStatus();
+  }
+  return Misuse(absl::StrCat("--schedule ", *arguments.schedule, ": the plan ", plan_path,
+                             " was made for ", document.schedule_spec,
+                             "; leave the option out or make another plan"));
+}
+
+}  // namespace
+
+absl::Status Misuse(const std::string& message) {
+  return AsMisuse(absl::InvalidArgumentError(message));
+}
+
+absl::Status AsMisuse(const absl::Status& status) {
+  absl::Status marked = status;
+  if (!marked.ok()) marked.SetPayload(kMisuse, absl::Cord("1"));
+  return marked;
+}
+
+bool IsMisuse(const absl::Status& status) { return status.GetPayload(kMisuse).has_value(); }
+
+absl::Status CheckArguments(const DistillArguments& arguments) {
+  const DistillArguments& a = arguments;
+  if (a.output.empty()) return Misuse("-o: missing, expected the folder of the run");
+  if (a.plan && a.strategy) {
+    return Misuse(absl::StrCat("--plan ", *a.plan, " and --strategy ", *a.strategy,
+                               ": give one of them; a plan is executed by dp_custom"));
+  }
+  if (!a.resume && !a.plan && !a.strategy) {
+    return Misuse("--plan or --strategy: missing, expected one of them");
+  }
+  if (!a.resume && !a.teacher) {
+    return Misuse("--teacher: missing, expected analytic:SPECTRUM.toml");
+  }
+  if (a.strategy && !a.resume) {
+    if (!a.schedule) return Misuse("--schedule: missing, --strategy needs it");
+    if (!a.lr) return Misuse("--lr: missing, --strategy needs it");
+    if (!a.iterations) return Misuse("--iterations: missing, --strategy needs it");
+  }
+  if (a.batch && *a.batch < 1) {
+    return Misuse(absl::StrCat("--batch ", *a.batch, ": expected 1 or more"));
+  }
+  if (a.seed && *a.seed < 0) {
+    return Misuse(absl::StrCat("--seed ", *a.seed, ": expected 0 or more"));
+  }
+  if (a.threads < 0) {
+    return Misuse(absl::StrCat("--threads ", a.threads, ": expected 0 (all) or more"));
+  }
+  if (!(a.checkpoint_seconds >= 0)) {
+    return Misuse(
+        absl::StrCat("--checkpoint-seconds ", a.checkpoint_seconds, ": expected 0 or more"));
+  }
+  if (a.teacher) MP_RETURN_IF_ERROR(ParseAnalyticTeacher(*a.teacher).status());
+  return ParseParameters(a.parameters).status();
+}
+
+absl::Status CheckAgainstPlan(const DistillArguments& arguments, const PlanDocument& document,
+                              const std::string& plan_path) {
+  const auto same = [&](const char* option, const auto& given, const auto& planned) {
+    return Same(plan_path, option, given, planned);
+  };
+  MP_RETURN_IF_ERROR(SameSchedule(arguments, document, plan_path));
+  MP_RETURN_IF_ERROR(
+      same("--student-steps", arguments.student_steps, document.plan.student_steps()));
+  if (arguments.init) {
+    absl::StatusOr<Init> init = ParseInit(*arguments.init);
+    if (!init.ok()) return AsMisuse(init.status());
+    MP_RETURN_IF_ERROR(same("--init", arguments.init, std::string(ToString(document.init))));
+  }
+  MP_RETURN_IF_ERROR(
+      same("--reference", arguments.reference, std::string(ToString(document.reference))));
+  if (document.basis != "given") {
+    MP_RETURN_IF_ERROR(same("--basis", arguments.basis, document.basis));
+  }
+  if (!document.budget.sgd) {
+    return Misuse(absl::StrFormat(
+        "%s: was made for a gradient-flow time (--train-time %s); training needs a plan made with "
+        "--lr and --iterations",
+        plan_path, Text(document.budget.train_time)));
+  }
+  MP_RETURN_IF_ERROR(same("--lr", arguments.lr, document.budget.lr));
+  MP_RETURN_IF_ERROR(same("--iterations", arguments.iterations, document.budget.iterations));
+  return same("--feature-norm", arguments.feature_norm, document.budget.feature_norm);
+}
+
+absl::StatusOr<std::string> ParseAnalyticTeacher(const std::string& teacher) {
+  const size_t colon = teacher.find(':');
+  const std::string kind = teacher.substr(0, colon);
+  if (colon == std::string::npos || kind != "analytic") {
+    return Misuse(absl::StrCat("--teacher ", teacher, ": unknown kind of teacher '", kind,
+                               "'; this version has: analytic:SPECTRUM.toml"));
+  }
+  std::string path = teacher.substr(colon + 1);
+  if (path.empty()) {
+    return Misuse(
+        absl::StrCat("--teacher ", teacher, ": no path, expected analytic:SPECTRUM.toml"));
+  }
+  return path;
+}
+
+absl::StatusOr<std::map<std::string, std::string>> ParseParameters(
+    const std::vector<std::string>& pairs) {
+  std::map<std::string, std::string> out;
+  for (const std::string& pair : pairs) {
+    const size_t equals = pair.find('=');
+    if (equals == 0 || equals == std::string::npos) {
+      return Misuse(absl::StrCat("--set ", pair, ": expected NAME=VALUE"));
+    }
+    if (!out.emplace(pair.substr(0, equals), pair.substr(equals + 1)).second) {
+      return Misuse(absl::StrCat("--set ", pair, ": the name is given twice"));
+    }
+  }
+  return out;
+}
+
+}  // namespace mergeplan

@@ -1,0 +1,54 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "planner/plan/io/document.h"
+
+namespace mergeplan {
+
+// What `mergeplan distill` was told. What is absent comes from the plan, from the run that is
+// resumed, or from a default.
+struct DistillArguments {
+  std::optional<std::string> plan, strategy;  // one of them, unless `resume`
+  std::optional<std::string> schedule, init, reference, basis;
+  std::optional<int> teacher_steps, student_steps, batch;
+  std::optional<double> lr, feature_norm;
+  std::optional<std::int64_t> iterations, seed;
+  std::optional<std::string> teacher, device, dtype;
+  std::vector<std::string> plugin_folders;
+  std::vector<std::string> parameters;  // NAME=VALUE, for the plugin
+  int threads = 0;
+  double checkpoint_seconds = 10;
+  bool resume = false;
+  std::string output;
+};
+
+// An error that the caller of the program made: exit code 2 instead of 1.
+absl::Status Misuse(const std::string& message);
+bool IsMisuse(const absl::Status& status);
+// The same error, marked as the caller's.
+absl::Status AsMisuse(const absl::Status& status);
+
+// Which options must, may and must not stand together. Misuse names the option.
+absl::Status CheckArguments(const DistillArguments& arguments);
+
+// A plan fixes schedule, start, rate, number of updates, reference and basis. An option that is
+// given nevertheless must say the same: misuse names it, what it says and what the plan says.
+// `plan_path` is for the message.
+absl::Status CheckAgainstPlan(const DistillArguments& arguments, const PlanDocument& document,
+                              const std::string& plan_path);
+
+// The path in "analytic:PATH". Misuse for another kind of teacher, with the kinds that there are.
+absl::StatusOr<std::string> ParseAnalyticTeacher(const std::string& teacher);
+
+// NAME=VALUE pairs as a map; misuse for one without '=' or a name that occurs twice.
+absl::StatusOr<std::map<std::string, std::string>> ParseParameters(
+    const std::vector<std::string>& pairs);
+
+}  // namespace mergeplan

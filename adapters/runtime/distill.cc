@@ -1,0 +1,155 @@
+#include "adapters/runtime/distill.h"
+
+#include <cstdio>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "adapters/runtime/checkpoint.h"
+#include "adapters/runtime/job.h"
+#include "adapters/runtime/plugin_runtime.h"
+#include "adapters/runtime/progress.h"
+#include "adapters/runtime/result.h"
+#include "adapters/runtime/run_folder.h"
+#include "adapters/runtime/signals.h"
+#include "planner/base/file.h"
+#include "planner/base/status_macros.h"
+#include "plugins/host/services.h"
+
+namespace mergeplan {
+namespace {
+
+constexpr int kDone = 0, kFailed = 1, kMisuse = 2, kStopped = 3;
+
+int Fail(const absl::Status& status) {
+  std::fprintf(stderr, "mergeplan distill: %s\n", std::string(status.message()).c_str());
+  return IsMisuse(status) ? kMisuse : kFailed;
+}
+
+void Print(const RunSummary& summary, RunStatus status, const std::string& run, bool json) {
+  if (json) {
+    const nlohmann::ordered_json object = {
+        {"status", ToString(status)},         {"strategy", summary.strategy},
+        {"reference", summary.reference},     {"predicted_error", summary.predicted},
+        {"achieved_error", summary.achieved}, {"merges_trained", summary.merges},
+        {"updates", summary.updates},         {"teacher_calls", summary.teacher_calls},
+        {"seconds", summary.seconds},         {"run", run}};
+    std::printf("%s\n", object.dump().c_str());
+    return;
+  }
+  std::printf("%-14s %16s %16s %10s\n", "strategy", "predicted error", "achieved error", "time");
+  std::printf("%-14s %16.6g %16.6g %8.1f s\n", summary.strategy.c_str(), summary.predicted,
+              summary.achieved, summary.seconds);
+}
+
+RunInfo InfoOf(const Job& job, const std::string& plan_sha256) {
+  namespace fs = std::filesystem;
+  RunInfo info;
+  info.strategy = job.plugin->name();
+  info.plugin = fs::absolute(job.plugin->manifest().path).string();
+  info.plugin_version = job.plugin->manifest().version;
+  info.parameters = job.parameters;
+  info.spectrum = fs::absolute(job.teacher.path()).string();
+  info.spectrum_sha256 = job.teacher.sha256();
+  info.variances_sha256 = VariancesHash(job.document.variances);
+  info.basis = job.teacher.basis();
+  info.seed = static_cast<std::int64_t>(job.seed);
+  info.dtype = ToString(job.dtype);
+  info.device = job.device.ToString();
+  info.batch = job.document.budget.batch;
+  info.plan_sha256 = plan_sha256;
+  info.fingerprint = job.Fingerprint();
+  info.mergeplan_version = MERGEPLAN_VERSION;
+  info.torch_version = TorchVersion();
+  return info;
+}
+
+absl::StatusOr<int> Distill(const DistillArguments& arguments, const DistillOutput& output) {
+  MP_RETURN_IF_ERROR(CheckArguments(arguments));
+  MP_RETURN_IF_ERROR(RunFolder::Check(arguments.output, arguments.resume));
+  LinearPlannerServices services(
+      [](LogLevel, std::string_view text) {
+        std::fprintf(stderr, "%.*s\n", static_cast<int>(text.size()), text.data());
+      },
+      StopRequested);
+  StopOnSignals();
+  SetThreads(arguments.threads);
+
+  absl::StatusOr<Job> made = absl::UnknownError("");
+  if (!arguments.resume) {
+    // Nothing is written before all options have turned out to make sense.
+    made = NewJob(arguments, services);
+    MP_RETURN_IF_ERROR(made.status());
+  }
+  MP_ASSIGN_OR_RETURN(const RunFolder folder, RunFolder::Open(arguments.output, arguments.resume));
+  if (arguments.resume) {
+    made = ResumedJob(arguments, folder);
+    MP_RETURN_IF_ERROR(made.status());
+    if (folder.previous()->status == RunStatus::kFinished) {
+      MP_ASSIGN_OR_RETURN(const RunSummary summary, ReadSummary(folder.File("result.toml")));
+      Print(summary, RunStatus::kFinished, folder.path(), output.json);
+      return kDone;
+    }
+  }
+  const Job& job = *made;
+
+  const std::string plan_file = folder.File("plan.toml");
+  if (!arguments.resume) MP_RETURN_IF_ERROR(WritePlan(job.document, plan_file));
+  MP_ASSIGN_OR_RETURN(const std::string plan_sha256, Sha256OfFile(plan_file));
+  RunInfo info = InfoOf(job, plan_sha256);
+  MP_RETURN_IF_ERROR(folder.WriteInfo(info));
+
+  Checkpointer checkpointer(folder.File("checkpoint.npz"), info.fingerprint,
+                            arguments.checkpoint_seconds);
+  ProgressPrinter printer(job.plugin->name(), output.quiet);
+  ExecutorOptions options;
+  options.seed = job.seed;
+  options.dtype = job.dtype;
+  options.device = job.device;
+  options.stop = StopRequested;
+  options.checkpoint = [&checkpointer](const Executor& e, bool forced) {
+    return checkpointer.Offer(e, forced);
+  };
+  options.progress = [&printer](const ExecutorProgress& p) { printer.Show(p); };
+  MP_ASSIGN_OR_RETURN(Executor executor, Executor::Create(job.model, job.document.plan, options));
+  if (arguments.resume) {
+    absl::StatusOr<ExecutorState> state =
+        ReadCheckpoint(info.fingerprint, folder.File("checkpoint.npz"));
+    if (state.ok()) {
+      MP_RETURN_IF_ERROR(executor.Restore(*std::move(state)));
+    } else if (!absl::IsNotFound(state.status())) {
+      return state.status();
+    }
+  }
+
+  PluginRuntime runtime(executor, checkpointer, printer, StopRequested);
+  const absl::Status status = job.plugin->Execute(job.document.plan, runtime, job.parameters);
+  printer.Finish();
+  if (absl::IsCancelled(status) && StopRequested()) {
+    MP_RETURN_IF_ERROR(checkpointer.Offer(executor, /*forced=*/true));
+    info.status = RunStatus::kStopped;
+    MP_RETURN_IF_ERROR(folder.WriteInfo(info));
+    std::fprintf(stderr, "mergeplan distill: %s; go on with: mergeplan distill --resume -o %s\n",
+                 std::string(status.message()).c_str(), folder.path().c_str());
+    if (output.json) Print(Summarize(job, executor), info.status, folder.path(), true);
+    return kStopped;
+  }
+  MP_RETURN_IF_ERROR(status);
+  MP_RETURN_IF_ERROR(checkpointer.Offer(executor, /*forced=*/true));
+  MP_RETURN_IF_ERROR(WriteResult(job, executor, folder));
+  info.status = RunStatus::kFinished;
+  MP_RETURN_IF_ERROR(folder.WriteInfo(info));
+  Print(Summarize(job, executor), info.status, folder.path(), output.json);
+  return kDone;
+}
+
+}  // namespace
+
+int RunDistill(const DistillArguments& arguments, const DistillOutput& output) {
+  const absl::StatusOr<int> code = Distill(arguments, output);
+  return code.ok() ? *code : Fail(code.status());
+}
+
+}  // namespace mergeplan

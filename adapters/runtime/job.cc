@@ -1,0 +1,298 @@
+#include "adapters/runtime/job.h"
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "planner/base/file.h"
+#include "planner/base/status_macros.h"
+#include "planner/plan/io/evaluate.h"
+#include "planner/schedule/schedule.h"
+
+namespace mergeplan {
+namespace {
+
+constexpr int kDefaultBatch = 64;
+constexpr char kPlanPlugin[] = "dp_custom";
+
+// Traits of the analytic teacher, for plugins that ask for some: bits of mergeplan_teacher_trait.
+constexpr std::uint64_t kPredictsX0 = 1, kDataFree = 16, kHasSpectrum = 32;
+constexpr std::uint64_t kAnalyticTraits = kPredictsX0 | kDataFree | kHasSpectrum;
+
+absl::StatusOr<std::shared_ptr<const Plugin>> Load(const std::string& name,
+                                                   const DistillArguments& arguments) {
+  MP_ASSIGN_OR_RETURN(std::shared_ptr<const Plugin> plugin,
+                      LoadPlugin(name, arguments.plugin_folders));
+  MP_RETURN_IF_ERROR(CheckTeacher(plugin->manifest(), kAnalyticTraits));
+  return plugin;
+}
+
+Schedule ScheduleOf(const PlanDocument& document) {
+  Schedule schedule;
+  schedule.spec = schedule.name = document.schedule_spec;
+  schedule.alpha = document.alpha;
+  schedule.sigma = document.sigma;
+  schedule.level_scale.assign(document.alpha.size(), 1.0);
+  schedule.data_scale = document.data_scale;
+  return schedule;
+}
+
+PlanRequest RequestOf(const PlanDocument& document, Schedule schedule, int student_steps) {
+  PlanRequest request;
+  request.schedule = std::move(schedule);
+  request.student_steps = student_steps;
+  request.variances = document.variances;
+  request.weights = document.weights;
+  request.budget = document.budget;
+  request.init = document.init;
+  request.reference = document.reference;
+  request.space = document.space;
+  return request;
+}
+
+// Are these the variances that the plan was made for? Bit for bit: the plan's file keeps them
+// exactly.
+absl::Status CheckVariances(const GaussianTeacher& teacher, const PlanDocument& document,
+                            const std::string& plan_path) {
+  const std::vector<double>& mine = teacher.variances();
+  const std::vector<double>& planned = document.variances;
+  if (mine.size() != planned.size()) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        plan_path, ": was made for ", planned.size(), " dimensions, the spectrum ", teacher.path(),
+        " has ", mine.size(), "; give the spectrum that the plan was made from"));
+  }
+  const auto [a, b] = std::mismatch(mine.begin(), mine.end(), planned.begin());
+  if (a == mine.end()) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrFormat(
+      "%s: was made for other variances than those of the spectrum %s, basis %s (number %d is "
+      "%.17g "
+      "there, %.17g here); give the spectrum that the plan was made from, or plan again",
+      plan_path, teacher.path(), teacher.basis(), a - mine.begin() + 1, *b, *a));
+}
+
+// The spectrum in the basis that the plan was made for. A plan made from bare variances fits the
+// basis that has them.
+absl::StatusOr<GaussianTeacher> TeacherFor(const std::string& spectrum, const std::string& basis,
+                                           const PlanDocument& document,
+                                           const std::string& plan_path) {
+  const std::string wanted = document.basis == "given" ? basis : document.basis;
+  MP_ASSIGN_OR_RETURN(GaussianTeacher teacher, GaussianTeacher::Load(spectrum, wanted));
+  if (wanted.empty() && teacher.variances() != document.variances) {
+    const std::string other = teacher.basis() == "pca" ? "diagonal" : "pca";
+    absl::StatusOr<GaussianTeacher> second = GaussianTeacher::Load(spectrum, other);
+    if (second.ok() && second->variances() == document.variances) teacher = *std::move(second);
+  }
+  MP_RETURN_IF_ERROR(CheckVariances(teacher, document, plan_path));
+  return teacher;
+}
+
+absl::Status CheckDevice(const DistillArguments& arguments, DType* dtype, Device* device) {
+  absl::StatusOr<DType> parsed = ParseDType(arguments.dtype.value_or("float64"));
+  if (!parsed.ok())
+    return AsMisuse(
+        absl::Status(parsed.status().code(), absl::StrCat("--", parsed.status().message())));
+  *dtype = *parsed;
+  absl::StatusOr<Device> opened = OpenDevice(arguments.device.value_or("cpu"));
+  if (!opened.ok()) {
+    const absl::Status status(opened.status().code(),
+                              absl::StrCat("--", opened.status().message()));
+    return absl::IsInvalidArgument(status) ? AsMisuse(status) : status;
+  }
+  *device = *opened;
+  return absl::OkStatus();
+}
+
+// The question that a strategy is asked, from the options.
+absl::StatusOr<PlanDocument> Question(const DistillArguments& arguments,
+                                      const GaussianTeacher& teacher, Schedule* schedule) {
+  absl::StatusOr<Schedule> loaded = LoadSchedule(*arguments.schedule, arguments.teacher_steps);
+  if (!loaded.ok()) return AsMisuse(loaded.status());
+  *schedule = *std::move(loaded);
+  PlanDocument document;
+  document.schedule_spec = *arguments.schedule;
+  document.alpha = schedule->alpha;
+  document.sigma = schedule->sigma;
+  document.data_scale = schedule->data_scale;
+  document.input = teacher.path();
+  document.basis = teacher.basis();
+  document.variances = teacher.variances();
+  document.input_sha256 = VariancesHash(document.variances);
+  document.budget =
+      Budget::Sgd(*arguments.lr, *arguments.iterations, arguments.batch.value_or(kDefaultBatch),
+                  arguments.feature_norm.value_or(1.0));
+  if (arguments.init) {
+    absl::StatusOr<Init> init = ParseInit(*arguments.init);
+    if (!init.ok()) return AsMisuse(init.status());
+    document.init = *init;
+  }
+  if (arguments.reference) {
+    absl::StatusOr<Reference> reference = ParseReference(*arguments.reference);
+    if (!reference.ok()) return AsMisuse(reference.status());
+    document.reference = *reference;
+  }
+  const int steps = schedule->steps();
+  const int blocks = arguments.student_steps.value_or(1);
+  if (blocks < 1 || blocks > steps) {
+    return Misuse(absl::StrCat("--student-steps ", blocks, ": expected 1..", steps));
+  }
+  return document;
+}
+
+}  // namespace
+
+std::string Job::Fingerprint() const {
+  std::string text = "mergeplan run 1\n";
+  absl::StrAppend(&text, document.plan.teacher_steps(), " ", document.plan.ToString(), "\n");
+  for (const std::vector<double>* table : {&document.alpha, &document.sigma, &document.variances}) {
+    absl::StrAppend(&text, VariancesHash(*table), "\n");
+  }
+  absl::StrAppendFormat(&text, "%a %a %d %d %a %s\n", document.data_scale, document.budget.lr,
+                        document.budget.iterations, document.budget.batch,
+                        document.budget.feature_norm, std::string(ToString(document.init)));
+  absl::StrAppend(&text, seed, " ", ToString(dtype), " ", device.cuda ? "cuda" : "cpu", "\n");
+  return Sha256(text);
+}
+
+absl::StatusOr<Job> NewJob(const DistillArguments& arguments, PlannerServices& services) {
+  MP_RETURN_IF_ERROR(CheckArguments(arguments));
+  DType dtype = DType::kFloat64;
+  Device device;
+  MP_RETURN_IF_ERROR(CheckDevice(arguments, &dtype, &device));
+  MP_ASSIGN_OR_RETURN(const std::string spectrum, ParseAnalyticTeacher(*arguments.teacher));
+  MP_ASSIGN_OR_RETURN(auto parameters, ParseParameters(arguments.parameters));
+  const std::string basis = arguments.basis.value_or("");
+
+  if (arguments.plan) {
+    MP_ASSIGN_OR_RETURN(PlanDocument document, ReadPlan(*arguments.plan));
+    MP_RETURN_IF_ERROR(CheckAgainstPlan(arguments, document, *arguments.plan));
+    MP_ASSIGN_OR_RETURN(GaussianTeacher teacher,
+                        TeacherFor(spectrum, basis, document, *arguments.plan));
+    if (arguments.batch) document.budget.batch = *arguments.batch;
+    MP_ASSIGN_OR_RETURN(auto plugin, Load(kPlanPlugin, arguments));
+    parameters["plan"] = *arguments.plan;
+    PlanRequest request = RequestOf(document, ScheduleOf(document), document.plan.student_steps());
+    request.parameters = parameters;
+    MP_ASSIGN_OR_RETURN(const Plan plan, plugin->MakePlan(request, services));
+    if (!(plan == document.plan)) {
+      return absl::InternalError(
+          absl::StrCat("plugin ", plugin->name(), ": made another plan of ", *arguments.plan));
+    }
+    MP_ASSIGN_OR_RETURN(Model model, ModelOf(document));
+    return Job{std::move(plugin),
+               std::move(parameters),
+               std::move(teacher),
+               std::move(document),
+               std::move(model),
+               static_cast<std::uint64_t>(arguments.seed.value_or(0)),
+               dtype,
+               device};
+  }
+
+  MP_ASSIGN_OR_RETURN(auto plugin, Load(*arguments.strategy, arguments));
+  MP_ASSIGN_OR_RETURN(GaussianTeacher teacher, GaussianTeacher::Load(spectrum, basis));
+  Schedule schedule;
+  MP_ASSIGN_OR_RETURN(PlanDocument document, Question(arguments, teacher, &schedule));
+  // The rate, the start and the reference are judged before the plugin is asked: these errors are
+  // about the options.
+  ModelSpec spec{schedule,        document.variances, {},
+                 document.budget, document.init,      document.reference};
+  absl::StatusOr<Model> model = Model::Create(std::move(spec));
+  if (!model.ok()) return AsMisuse(model.status());
+  PlanRequest request =
+      RequestOf(document, std::move(schedule), arguments.student_steps.value_or(1));
+  request.parameters = parameters;
+  MP_ASSIGN_OR_RETURN(document.plan, plugin->MakePlan(request, services));
+  MP_RETURN_IF_ERROR(ComputeFigures(*model, &document));
+  document.status = "unchecked";
+  document.guarantee = absl::StrCat("the plan of the strategy ", plugin->name(),
+                                    "; not compared with any other plan");
+  return Job{std::move(plugin),
+             std::move(parameters),
+             std::move(teacher),
+             std::move(document),
+             *std::move(model),
+             static_cast<std::uint64_t>(arguments.seed.value_or(0)),
+             dtype,
+             device};
+}
+
+absl::StatusOr<Job> ResumedJob(const DistillArguments& arguments, const RunFolder& folder) {
+  const RunInfo& info = *folder.previous();
+  const std::string run_file = folder.File("run.toml");
+  const std::string plan_file = folder.File("plan.toml");
+  const auto differs = [&](const char* option, const std::string& given, const std::string& had) {
+    return Misuse(absl::StrCat(option, " ", given, ": the run in ", folder.path(), " has ", had,
+                               "; leave the option out, or begin another run"));
+  };
+  MP_ASSIGN_OR_RETURN(const std::string plan_hash, Sha256OfFile(plan_file));
+  if (plan_hash != info.plan_sha256) {
+    return absl::DataLossError(
+        absl::StrCat(plan_file, ": was changed since the run began (SHA-256 ", plan_hash, ", ",
+                     run_file, " says ", info.plan_sha256, ")"));
+  }
+  MP_ASSIGN_OR_RETURN(PlanDocument document, ReadPlan(plan_file));
+  MP_RETURN_IF_ERROR(CheckAgainstPlan(arguments, document, plan_file));
+
+  if (arguments.strategy && *arguments.strategy != info.strategy &&
+      *arguments.strategy != info.plugin) {
+    absl::StatusOr<std::shared_ptr<const Plugin>> named = Load(*arguments.strategy, arguments);
+    if (!named.ok() || (*named)->name() != info.strategy) {
+      return differs("--strategy", *arguments.strategy, info.strategy);
+    }
+  }
+  if (arguments.plan) {
+    MP_ASSIGN_OR_RETURN(const PlanDocument given, ReadPlan(*arguments.plan));
+    if (!(given.plan == document.plan) || given.variances != document.variances ||
+        given.alpha != document.alpha || given.budget.lr != document.budget.lr ||
+        given.budget.iterations != document.budget.iterations || given.init != document.init) {
+      return differs("--plan", *arguments.plan, "another plan");
+    }
+  }
+  DistillArguments settled = arguments;
+  if (arguments.seed && *arguments.seed != info.seed) {
+    return differs("--seed", absl::StrCat(*arguments.seed), absl::StrCat(info.seed));
+  }
+  if (arguments.batch && *arguments.batch != info.batch) {
+    return differs("--batch", absl::StrCat(*arguments.batch), absl::StrCat(info.batch));
+  }
+  if (arguments.dtype && *arguments.dtype != info.dtype) {
+    return differs("--dtype", *arguments.dtype, info.dtype);
+  }
+  if (arguments.basis && *arguments.basis != info.basis) {
+    return differs("--basis", *arguments.basis, info.basis);
+  }
+  settled.dtype = info.dtype;
+  if (!settled.device) settled.device = info.device;
+  DType dtype = DType::kFloat64;
+  Device device;
+  MP_RETURN_IF_ERROR(CheckDevice(settled, &dtype, &device));
+
+  std::string spectrum = info.spectrum;
+  if (arguments.teacher) {
+    MP_ASSIGN_OR_RETURN(spectrum, ParseAnalyticTeacher(*arguments.teacher));
+  }
+  MP_ASSIGN_OR_RETURN(GaussianTeacher teacher, GaussianTeacher::Load(spectrum, info.basis));
+  MP_RETURN_IF_ERROR(CheckVariances(teacher, document, plan_file));
+  // By the manifest that was used, or by name where it has moved.
+  absl::StatusOr<std::shared_ptr<const Plugin>> plugin = Load(info.plugin, arguments);
+  if (!plugin.ok()) plugin = Load(info.strategy, arguments);
+  MP_RETURN_IF_ERROR(plugin.status());
+  MP_ASSIGN_OR_RETURN(Model model, ModelOf(document));
+  Job job{*std::move(plugin),
+          info.parameters,
+          std::move(teacher),
+          std::move(document),
+          std::move(model),
+          static_cast<std::uint64_t>(info.seed),
+          dtype,
+          device};
+  if (job.Fingerprint() != info.fingerprint) {
+    return differs("--device", device.ToString(), info.device);
+  }
+  return job;
+}
+
+}  // namespace mergeplan

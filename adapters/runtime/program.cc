@@ -1,0 +1,89 @@
+#include "adapters/runtime/program.h"
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <optional>
+#include <string>
+
+#include "adapters/runtime/device.h"
+#include "adapters/runtime/distill.h"
+
+namespace mergeplan {
+namespace {
+
+// CLI11 throws on an option that makes no sense; everything it takes is an optional of this kind.
+template <typename T>
+CLI::Option* Add(CLI::App* command, const std::string& name, std::optional<T>& value,
+                 const std::string& help) {
+  return command->add_option(name, value, help);
+}
+
+constexpr char kExample[] = R"(
+Example:
+  mergeplan distill --strategy boot --teacher-steps 32 --schedule cosine --lr 0.005 \
+    --iterations 320 --teacher analytic:spectrum.toml -o runs/boot
+  mergeplan distill --plan plan.toml --teacher analytic:spectrum.toml -o runs/plan
+  mergeplan distill --resume -o runs/plan
+
+Exit codes: 0 done, 1 failed, 2 misuse, 3 stopped (Ctrl-C); go on with --resume.
+)";
+
+void AddOptions(CLI::App* command, DistillArguments& a, DistillOutput& output) {
+  Add(command, "--plan", a.plan, "Plan file to execute; schedule, start and budget come from it");
+  Add(command, "--strategy", a.strategy, "Plugin that makes the plan: a name, or a path of a .so");
+  Add(command, "--teacher", a.teacher, "analytic:SPECTRUM.toml");
+  Add(command, "--teacher-steps", a.teacher_steps, "T; may be left out for a schedule of arrays");
+  Add(command, "--schedule", a.schedule,
+      "Name (cosine, flow:shift=3, ...), scheduler_config.json, or a file with alpha and sigma");
+  Add(command, "--lr", a.lr, "Learning rate of SGD");
+  Add(command, "--iterations", a.iterations, "Updates per merge");
+  Add(command, "--feature-norm", a.feature_norm,
+      "Squared norm of the feature that feeds the operator [1]");
+  Add(command, "--init", a.init, "Start of a merge: child, teacher, jump, child-jump [child]");
+  Add(command, "--student-steps", a.student_steps, "N, steps of the student [1]");
+  Add(command, "--reference", a.reference,
+      "What the student is compared with: surrogate, teacher, data [surrogate]");
+  Add(command, "--basis", a.basis, "diagonal or pca [what the spectrum recommends]");
+  Add(command, "--batch", a.batch, "Samples per update [the plan's, or 64]");
+  Add(command, "--seed", a.seed, "Seed of all noise [0]");
+  Add(command, "--dtype", a.dtype, "float64 or float32 [float64]");
+  Add(command, "--device", a.device, "cpu, cuda or cuda:N [cpu]");
+  command->add_option("--threads", a.threads, "Threads of a training step; 0: all")
+      ->capture_default_str();
+  command->add_option("--plugin-dir", a.plugin_folders, "More folders with plugins");
+  command->add_option("--set", a.parameters, "Parameter of the plugin, NAME=VALUE");
+  command
+      ->add_option("--checkpoint-seconds", a.checkpoint_seconds,
+                   "Seconds of training between checkpoints; 0: as often as possible")
+      ->capture_default_str();
+  command->add_flag("--resume", a.resume, "Go on with the run in the folder -o");
+  command->add_option("-o,--output", a.output, "Folder of the run")->required();
+  command->add_flag("--quiet", output.quiet, "No progress");
+  command->add_flag("--json", output.json, "Print one JSON object");
+  command->footer(kExample);
+}
+
+}  // namespace
+
+int RunProgram(int argc, const char* const* argv) {
+  CLI::App app("The part of mergeplan that trains, with LibTorch.", "mergeplan");
+  app.set_version_flag("--version", std::string("mergeplan-torch ") + MERGEPLAN_VERSION +
+                                        " (LibTorch " + TorchVersion() + ")");
+  app.require_subcommand(1);
+  DistillArguments arguments;
+  DistillOutput output;
+  CLI::App* distill = app.add_subcommand(
+      "distill", "Executes a merge schedule: trains every merge against a teacher");
+  AddOptions(distill, arguments, output);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::Success& done) {  // --help, --version
+    return app.exit(done);
+  } catch (const CLI::ParseError& error) {
+    std::fprintf(stderr, "mergeplan distill: %s; see mergeplan distill --help\n", error.what());
+    return 2;
+  }
+  return RunDistill(arguments, output);
+}
+
+}  // namespace mergeplan

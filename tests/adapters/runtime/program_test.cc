@@ -1,0 +1,458 @@
+// The program mergeplan-torch as `mergeplan distill` runs it.
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "adapters/runtime/program.h"
+#include "adapters/runtime/result.h"
+#include "adapters/runtime/run_folder.h"
+#include "planner/base/file.h"
+#include "planner/data/npz.h"
+#include "planner/plan/io/document.h"
+#include "planner/spectrum/spectrum.h"
+#include "tests/adapters/support.h"
+
+namespace mergeplan {
+namespace {
+
+using ::mergeplan::testing::LogSpaced;
+using ::mergeplan::testing::MakeSpectrum;
+using ::mergeplan::testing::TemporaryFolder;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using Clock = std::chrono::steady_clock;
+
+std::string Program() {
+  const char* binary_dir = std::getenv("MERGEPLAN_BINARY_DIR");
+  EXPECT_NE(binary_dir, nullptr) << "run this test through ctest";
+  return std::string(binary_dir != nullptr ? binary_dir : ".") +
+         "/libexec/mergeplan/mergeplan-torch";
+}
+
+// A child process with its output in files.
+class Child {
+ public:
+  Child(const TemporaryFolder& folder, std::vector<std::string> arguments)
+      : out_(folder.File("stdout")), err_(folder.File("stderr")) {
+    arguments.insert(arguments.begin(), Program());
+    std::vector<char*> argv;
+    for (std::string& a : arguments) argv.push_back(a.data());
+    argv.push_back(nullptr);
+    pid_ = fork();
+    if (pid_ == 0) {
+      dup2(open(out_.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0644), STDOUT_FILENO);
+      dup2(open(err_.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0644), STDERR_FILENO);
+      execv(argv[0], argv.data());
+      _exit(127);
+    }
+  }
+  void Signal(int signal) const { kill(pid_, signal); }
+  // The exit code, or minus the number of the signal that ended it.
+  int Wait() {
+    int status = 0;
+    waitpid(pid_, &status, 0);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+  }
+  // Is it still running?
+  bool Running() const {
+    siginfo_t info{};
+    waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG | WNOWAIT);
+    return info.si_pid == 0;
+  }
+  std::string out() const { return ReadFile(out_).value_or(""); }
+  std::string err() const { return ReadFile(err_).value_or(""); }
+
+ private:
+  std::string out_, err_;
+  pid_t pid_;
+};
+
+struct Outcome {
+  int code;
+  std::string out, err;
+};
+
+class Distill : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    ASSERT_TRUE(WriteSpectrum(MakeSpectrum(LogSpaced(0.1, 4.0, 6)), File("spectrum.toml")).ok());
+  }
+  std::string File(const std::string& name) const { return folder_.File(name); }
+  std::string Teacher() const { return "analytic:" + File("spectrum.toml"); }
+
+  // Inside this process, which saves the start of LibTorch.
+  static Outcome Run(std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(), "mergeplan-torch");
+    std::vector<const char*> argv;
+    for (const std::string& a : arguments) argv.push_back(a.c_str());
+    ::testing::internal::CaptureStdout();
+    ::testing::internal::CaptureStderr();
+    const int code = RunProgram(static_cast<int>(argv.size()), argv.data());
+    Outcome outcome{code, ::testing::internal::GetCapturedStdout(), ""};
+    outcome.err = ::testing::internal::GetCapturedStderr();
+    return outcome;
+  }
+  // A small run with one strategy; `more` is added.
+  std::vector<std::string> Small(const std::string& strategy, const std::string& run,
+                                 const std::vector<std::string>& more = {}) const {
+    std::vector<std::string> a = {"distill", "--strategy",   strategy,  "--teacher-steps",
+                                  "6",       "--schedule",   "cosine",  "--lr",
+                                  "0.05",    "--iterations", "40",      "--teacher",
+                                  Teacher(), "-o",           File(run), "--quiet"};
+    a.insert(a.end(), more.begin(), more.end());
+    return a;
+  }
+  std::vector<double> Array(const std::string& run, const std::string& name) const {
+    const absl::StatusOr<NpyArray> array = ReadNpzArray(File(run) + "/result.npz", name);
+    EXPECT_TRUE(array.ok()) << array.status();
+    return array.ok() ? array->values : std::vector<double>();
+  }
+  void ExpectSameResult(const std::string& a, const std::string& b) const {
+    for (const char* name : {"value", "merge_value", "loss", "samples"}) {
+      EXPECT_EQ(Array(a, name), Array(b, name)) << name;
+      EXPECT_FALSE(Array(a, name).empty()) << name;
+    }
+  }
+  // Every file of a run and its hash.
+  std::map<std::string, std::string> Contents(const std::string& run) const {
+    std::map<std::string, std::string> out;
+    for (const auto& entry : std::filesystem::directory_iterator(File(run))) {
+      out[entry.path().filename()] = Sha256OfFile(entry.path()).value_or("unreadable");
+    }
+    return out;
+  }
+
+  TemporaryFolder folder_;
+};
+
+TEST_F(Distill, SpeaksAsMergeplan) {
+  const Outcome help = Run({"distill", "--help"});
+  EXPECT_EQ(help.code, 0);
+  EXPECT_THAT(help.out, AllOf(HasSubstr("Usage: mergeplan distill"), HasSubstr("Example:"),
+                              HasSubstr("--resume"), Not(HasSubstr("mergeplan-torch"))));
+  Child version(folder_, {"--version"});
+  EXPECT_EQ(version.Wait(), 0);
+  EXPECT_THAT(version.out(), HasSubstr("mergeplan-torch"));
+  EXPECT_EQ(Run({"distil"}).code, 2);
+  const Outcome unknown = Run(Small("boot", "run", {"--speed", "9"}));
+  EXPECT_EQ(unknown.code, 2);
+  EXPECT_THAT(unknown.err, HasSubstr("--speed"));
+}
+
+TEST_F(Distill, RunsEveryStrategy) {
+  for (const std::string strategy : {"vanilla", "progressive", "boot", "consistency"}) {
+    const Outcome outcome = Run(Small(strategy, strategy));
+    ASSERT_EQ(outcome.code, 0) << outcome.err;
+    EXPECT_THAT(outcome.out, AllOf(HasSubstr("predicted error"), HasSubstr(strategy)));
+    EXPECT_EQ(outcome.err, "");
+    const auto info = ReadRunInfo(File(strategy) + "/run.toml");
+    ASSERT_TRUE(info.ok()) << info.status();
+    EXPECT_EQ(info->status, RunStatus::kFinished);
+    EXPECT_EQ(info->strategy, strategy);
+    EXPECT_EQ(info->basis, "pca");
+    const auto plan = ReadPlan(File(strategy) + "/plan.toml");
+    ASSERT_TRUE(plan.ok()) << plan.status();
+    EXPECT_EQ(plan->plan.size(), strategy == "vanilla" ? 1 : 5);
+    EXPECT_EQ(Array(strategy, "value").size(), 6u);
+    EXPECT_EQ(Array(strategy, "merge_value").size(), 6u * plan->plan.size());
+    EXPECT_EQ(Array(strategy, "samples").size(), 16u * 6u);
+    const auto summary = ReadSummary(File(strategy) + "/result.toml");
+    ASSERT_TRUE(summary.ok()) << summary.status();
+    EXPECT_EQ(summary->merges, plan->plan.size());
+    EXPECT_EQ(summary->updates, 40 * plan->plan.size());
+    // The two figures are of one size: what separates them is the noise of 40 batches.
+    EXPECT_NEAR(summary->achieved, summary->predicted, 0.5 * summary->predicted);
+    EXPECT_NE(summary->achieved, summary->predicted);
+    // The achieved error is that of the operators in the file.
+    const std::vector<double> value = Array(strategy, "value"), tau = Array(strategy, "tau");
+    double error = 0;
+    for (size_t k = 0; k < value.size(); ++k) error += (tau[k] - value[k]) * (tau[k] - value[k]);
+    EXPECT_NEAR(error, summary->achieved, 1e-12);
+  }
+}
+
+TEST_F(Distill, PrintsJson) {
+  const Outcome outcome = Run(Small("progressive", "run", {"--json", "--student-steps", "2"}));
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const auto object = nlohmann::json::parse(outcome.out);
+  EXPECT_EQ(object["status"], "finished");
+  EXPECT_EQ(object["strategy"], "progressive");
+  EXPECT_EQ(object["merges_trained"], 4);
+  EXPECT_GT(object["predicted_error"].get<double>(), 0);
+  EXPECT_GT(object["achieved_error"].get<double>(), 0);
+}
+
+TEST_F(Distill, HandlesASingleStepAndFloat32) {
+  ASSERT_EQ(Run({"distill", "--strategy", "boot", "--teacher-steps", "1", "--schedule", "cosine",
+                 "--lr", "0.05", "--iterations", "10", "--teacher", Teacher(), "-o", File("one")})
+                .code,
+            0);
+  EXPECT_TRUE(Array("one", "merge_value").empty());
+  ASSERT_EQ(Run(Small("boot", "double")).code, 0);
+  ASSERT_EQ(Run(Small("boot", "float", {"--dtype", "float32"})).code, 0);
+  const std::vector<double> a = Array("double", "value"), b = Array("float", "value");
+  for (size_t k = 0; k < a.size(); ++k) EXPECT_NEAR(a[k], b[k], 1e-5);
+  EXPECT_NE(a, b);
+}
+
+TEST_F(Distill, TheSeedDecidesAndTheThreadsDoNot) {
+  ASSERT_EQ(Run(Small("boot", "a")).code, 0);
+  ASSERT_EQ(Run(Small("boot", "b", {"--threads", "1"})).code, 0);
+  ASSERT_EQ(Run(Small("boot", "c", {"--seed", "1"})).code, 0);
+  ExpectSameResult("a", "b");
+  EXPECT_NE(Array("a", "value"), Array("c", "value"));
+}
+
+TEST_F(Distill, APlanIsExecutedByTheCustomPlugin) {
+  ASSERT_EQ(Run(Small("progressive", "made")).code, 0);
+  const std::string plan = File("made") + "/plan.toml";
+  const auto with_plan = [&](const std::string& run, const std::vector<std::string>& more) {
+    std::vector<std::string> a = {"distill", "--plan",  plan, "--teacher",
+                                  Teacher(), "--quiet", "-o", File(run)};
+    a.insert(a.end(), more.begin(), more.end());
+    return Run(a);
+  };
+  const Outcome outcome = with_plan("planned", {"--lr", "0.05", "--init", "child"});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("dp_custom"));
+  ExpectSameResult("made", "planned");
+
+  for (const std::vector<std::string>& more : {std::vector<std::string>{"--lr", "0.06"},
+                                               {"--iterations", "41"},
+                                               {"--init", "jump"},
+                                               {"--schedule", "sigmoid"},
+                                               {"--teacher-steps", "7"},
+                                               {"--strategy", "boot"}}) {
+    const Outcome refused = with_plan("refused", more);
+    EXPECT_EQ(refused.code, 2) << more[0];
+    EXPECT_THAT(refused.err, HasSubstr(more[0]));
+    EXPECT_FALSE(std::filesystem::exists(File("refused")));
+  }
+
+  ASSERT_TRUE(WriteSpectrum(MakeSpectrum(LogSpaced(0.1, 4.1, 6)), File("spectrum.toml")).ok());
+  const Outcome other = with_plan("refused", {});
+  EXPECT_EQ(other.code, 1);
+  EXPECT_THAT(other.err, AllOf(HasSubstr("other variances"), HasSubstr("spectrum.toml")));
+  ASSERT_TRUE(WriteSpectrum(MakeSpectrum(LogSpaced(0.1, 4.0, 5)), File("spectrum.toml")).ok());
+  const Outcome smaller = with_plan("refused", {});
+  EXPECT_EQ(smaller.code, 1);
+  EXPECT_THAT(smaller.err, HasSubstr("6 dimensions"));
+}
+
+TEST_F(Distill, RefusesWhatMakesNoSense) {
+  const auto expect = [&](const std::vector<std::string>& more, int code, const std::string& text) {
+    const Outcome outcome = Run(Small("boot", "refused", more));
+    EXPECT_EQ(outcome.code, code) << outcome.err;
+    EXPECT_THAT(outcome.err, HasSubstr(text));
+    EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << outcome.err;
+    EXPECT_FALSE(std::filesystem::exists(File("refused")));
+  };
+  // Options that Small sets itself; none may be given twice.
+  const auto full = [&](const std::string& lr, const std::string& teacher,
+                        const std::string& strategy, const std::string& schedule) {
+    return Run({"distill", "--strategy", strategy, "--teacher-steps", "6", "--schedule", schedule,
+                "--lr", lr, "--iterations", "40", "--teacher", teacher, "-o", File("refused")});
+  };
+  const Outcome rate = full("0.2", Teacher(), "boot", "cosine");
+  EXPECT_EQ(rate.code, 2);
+  EXPECT_THAT(rate.err, HasSubstr("largest usable rate"));
+  const Outcome kind = full("0.05", "unet:model", "boot", "cosine");
+  EXPECT_EQ(kind.code, 2);
+  EXPECT_THAT(kind.err, HasSubstr("this version has: analytic"));
+  EXPECT_EQ(full("0.05", "analytic:" + File("none.toml"), "boot", "cosine").code, 1);
+  const Outcome plugin = full("0.05", Teacher(), "boots", "cosine");
+  EXPECT_NE(plugin.code, 0);
+  EXPECT_THAT(plugin.err, HasSubstr("boots"));
+  EXPECT_EQ(full("0.05", Teacher(), "boot", "cosin").code, 2);
+  expect({"--dtype", "float16"}, 2, "float16");
+  expect({"--device", "tpu"}, 2, "tpu");
+  expect({"--init", "chidl"}, 2, "chidl");
+  expect({"--student-steps", "7"}, 2, "--student-steps 7");
+}
+
+TEST_F(Distill, SaysThatThereIsNoCudaDevice) {
+  if (std::filesystem::exists("/dev/nvidia0")) GTEST_SKIP() << "this machine has a CUDA device";
+  Child child(folder_, Small("boot", "run", {"--device", "cuda"}));
+  EXPECT_EQ(child.Wait(), 1);
+  EXPECT_THAT(child.err(), AllOf(HasSubstr("--device 'cuda'"), HasSubstr("--device cpu")));
+}
+
+TEST_F(Distill, AFinishedRunIsNotTouched) {
+  ASSERT_EQ(Run(Small("boot", "run")).code, 0);
+  const auto before = Contents("run");
+  const Outcome again = Run(Small("boot", "run"));
+  EXPECT_EQ(again.code, 2);
+  EXPECT_THAT(again.err,
+              AllOf(HasSubstr("finished run of boot"), HasSubstr("nothing was changed")));
+  EXPECT_EQ(Contents("run"), before);
+  // --resume has nothing left to do and prints the figures.
+  const Outcome resumed = Run({"distill", "--resume", "-o", File("run")});
+  EXPECT_EQ(resumed.code, 0) << resumed.err;
+  EXPECT_THAT(resumed.out, HasSubstr("boot"));
+  EXPECT_EQ(Contents("run"), before);
+  EXPECT_EQ(Run({"distill", "--resume", "-o", File("nowhere")}).code, 2);
+}
+
+// A run of about a second of computing, so that it can be caught in the middle.
+class Interrupted : public Distill {
+ protected:
+  static void SetUpTestSuite() {
+    shared_ = new TemporaryFolder;
+    ASSERT_TRUE(WriteSpectrum(MakeSpectrum(LogSpaced(0.1, 4.0, 300)), Spectrum()).ok());
+    const Outcome outcome = Run(Arguments(shared_->File("whole")));
+    ASSERT_EQ(outcome.code, 0) << outcome.err;
+  }
+  static void TearDownTestSuite() { delete shared_; }
+
+  void SetUp() override { std::filesystem::copy(shared_->File("whole"), File("whole")); }
+  static std::string Spectrum() { return shared_->File("spectrum.toml"); }
+  static std::vector<std::string> Arguments(const std::string& run) {
+    return {"distill",
+            "--strategy",
+            "boot",
+            "--teacher-steps",
+            "5",
+            "--schedule",
+            "cosine",
+            "--lr",
+            "0.02",
+            "--iterations",
+            "1500",
+            "--teacher",
+            "analytic:" + Spectrum(),
+            "-o",
+            run,
+            "--quiet",
+            "--checkpoint-seconds",
+            "0.02"};
+  }
+  // Waits until the run has made `count` new checkpoints, or is over.
+  void WaitForCheckpoints(const Child& child, const std::string& run, int count) const {
+    const std::string path = File(run) + "/checkpoint.npz";
+    std::error_code error;
+    auto last = std::filesystem::last_write_time(path, error);
+    const auto deadline = Clock::now() + std::chrono::seconds(60);
+    while (count > 0 && child.Running() && Clock::now() < deadline) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      const auto now = std::filesystem::last_write_time(path, error);
+      if (!error && now != last) {
+        last = now;
+        --count;
+      }
+    }
+  }
+
+  static TemporaryFolder* shared_;
+};
+
+TemporaryFolder* Interrupted::shared_ = nullptr;
+
+TEST_F(Interrupted, BySignalsItStopsWithARunThatGoesOnBitByBit) {
+  std::vector<std::string> arguments = Arguments(File("run"));
+  int stops = 0;
+  for (const int signal : {SIGINT, SIGTERM, SIGINT}) {
+    Child child(folder_, arguments);
+    WaitForCheckpoints(child, "run", 3);
+    child.Signal(signal);
+    const int code = child.Wait();
+    if (code == 0) break;  // it was faster
+    ASSERT_EQ(code, 3) << child.err();
+    EXPECT_THAT(child.err(), HasSubstr("mergeplan distill --resume -o"));
+    const auto info = ReadRunInfo(File("run") + "/run.toml");
+    ASSERT_TRUE(info.ok()) << info.status();
+    EXPECT_EQ(info->status, RunStatus::kStopped);
+    // Without --resume nothing is lost.
+    EXPECT_EQ(Run(Arguments(File("run"))).code, 2);
+    arguments = {"distill", "--resume", "-o", File("run"), "--quiet", "--checkpoint-seconds",
+                 "0.02"};
+    ++stops;
+  }
+  EXPECT_GE(stops, 1);
+  const Outcome differing = Run({"distill", "--resume", "-o", File("run"), "--lr", "0.03"});
+  EXPECT_EQ(differing.code, 2);
+  EXPECT_THAT(differing.err, HasSubstr("--lr 0.03"));
+  EXPECT_EQ(Run({"distill", "--resume", "-o", File("run"), "--seed", "3"}).code, 2);
+  const Outcome end = Run({"distill", "--resume", "-o", File("run"), "--quiet"});
+  ASSERT_EQ(end.code, 0) << end.err;
+  ExpectSameResult("run", "whole");
+}
+
+TEST_F(Interrupted, ByKillingItGoesOnFromTheLastCheckpoint) {
+  std::vector<std::string> arguments = Arguments(File("run"));
+  int kills = 0;
+  for (int wait = 1; wait <= 40; wait += 1 + wait / 3) {
+    Child child(folder_, arguments);
+    WaitForCheckpoints(child, "run", wait);
+    child.Signal(SIGKILL);
+    const int code = child.Wait();
+    if (code == 0) break;
+    ASSERT_EQ(code, -SIGKILL) << child.err();
+    arguments = {"distill", "--resume", "-o", File("run"), "--quiet", "--checkpoint-seconds",
+                 "0.02"};
+    ++kills;
+  }
+  EXPECT_GE(kills, 2);
+  const Outcome end = Run({"distill", "--resume", "-o", File("run"), "--quiet"});
+  ASSERT_EQ(end.code, 0) << end.err;
+  ExpectSameResult("run", "whole");
+}
+
+TEST_F(Interrupted, ADamagedRunIsNotContinued) {
+  Child child(folder_, Arguments(File("run")));
+  WaitForCheckpoints(child, "run", 2);
+  child.Signal(SIGKILL);
+  if (child.Wait() == 0) GTEST_SKIP() << "the run was over before it could be killed";
+  const std::string checkpoint = File("run") + "/checkpoint.npz";
+  const std::string plan = File("run") + "/plan.toml";
+  const std::string good = *ReadFile(checkpoint), good_plan = *ReadFile(plan);
+  ASSERT_TRUE(WriteFileAtomically(checkpoint, good.substr(0, good.size() / 2)).ok());
+  const Outcome cut = Run({"distill", "--resume", "-o", File("run"), "--quiet"});
+  EXPECT_EQ(cut.code, 1);
+  EXPECT_THAT(cut.err, HasSubstr("checkpoint.npz"));
+  ASSERT_TRUE(WriteFileAtomically(checkpoint, good).ok());
+  ASSERT_TRUE(WriteFileAtomically(plan, good_plan + "\n").ok());
+  const Outcome changed = Run({"distill", "--resume", "-o", File("run"), "--quiet"});
+  EXPECT_EQ(changed.code, 1);
+  EXPECT_THAT(changed.err, HasSubstr("plan.toml: was changed"));
+}
+
+// A BLAS that is loaded before LibTorch would take over its sgemm_ (and break complex vdot).
+TEST(Libraries, LibTorchsBlasIsItsOwn) {
+  void* sgemm = dlsym(RTLD_DEFAULT, "sgemm_");
+  ASSERT_NE(sgemm, nullptr);
+  Dl_info info{};
+  ASSERT_NE(dladdr(sgemm, &info), 0);
+  EXPECT_THAT(info.dli_fname, HasSubstr("libtorch_cpu.so"));
+}
+
+TEST(Libraries, TheProgramLoadsNoBlas) {
+  // The loader prints what it would load, in order, and stops.
+  const TemporaryFolder folder;
+  setenv("LD_TRACE_LOADED_OBJECTS", "1", 1);
+  Child child(folder, {"--version"});
+  unsetenv("LD_TRACE_LOADED_OBJECTS");
+  ASSERT_EQ(child.Wait(), 0);
+  EXPECT_THAT(child.out(), HasSubstr("libtorch_cpu.so"));
+  EXPECT_THAT(child.out(), Not(HasSubstr("not found")));
+  for (const char* blas : {"blas", "lapack", "atlas", "libmkl", "libtorch_cuda"}) {
+    EXPECT_THAT(child.out(), Not(HasSubstr(blas)));
+  }
+}
+
+}  // namespace
+}  // namespace mergeplan
