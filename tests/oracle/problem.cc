@@ -1,9 +1,16 @@
 #include "tests/oracle/problem.h"
 
-#include <quadmath.h>
-
+#include <cstddef>
 #include <cstdlib>
 #include <utility>
+
+// From libquadmath. Its header is GCC's own and out of sight of Clang's tools.
+extern "C" {
+__float128 expq(__float128);
+__float128 sqrtq(__float128);
+__float128 fabsq(__float128);
+int quadmath_snprintf(char* text, size_t size, const char* format, ...);
+}
 
 namespace mergeplan::oracle {
 namespace {

@@ -21,15 +21,20 @@ using oracle::ToDouble;
 // The file holds float64 roundings of 60 digits, the oracle has 34.
 void ExpectSame(double want, double have) { EXPECT_NEAR(have, want, 4e-16 * std::abs(want)); }
 
-#define LOAD_CASES(cases)                                                \
-  std::string missing;                                                   \
-  const std::vector<SmallCase> cases = oracle::LoadSmallCases(&missing); \
-  if (cases.empty()) GTEST_SKIP() << "the solved cases are absent: " << missing
+class SmallCases : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string missing;
+    cases_ = oracle::LoadSmallCases(&missing);
+    if (cases_.empty()) GTEST_SKIP() << "the solved cases are absent: " << missing;
+  }
 
-TEST(SmallCases, OracleReproducesTauAndStrategies) {
-  LOAD_CASES(cases);
-  EXPECT_EQ(cases.size(), 28u);
-  for (const SmallCase& c : cases) {
+  std::vector<SmallCase> cases_;
+};
+
+TEST_F(SmallCases, OracleReproducesTauAndStrategies) {
+  EXPECT_EQ(cases_.size(), 28u);
+  for (const SmallCase& c : cases_) {
     SCOPED_TRACE(c.id);
     const oracle::Problem problem(c.problem);
     for (int k = 0; k < problem.dimensions(); ++k) ExpectSame(c.tau[k], ToDouble(problem.Tau(k)));
@@ -41,9 +46,8 @@ TEST(SmallCases, OracleReproducesTauAndStrategies) {
   }
 }
 
-TEST(SmallCases, OracleReproducesOptima) {
-  LOAD_CASES(cases);
-  for (const SmallCase& c : cases) {
+TEST_F(SmallCases, OracleReproducesOptima) {
+  for (const SmallCase& c : cases_) {
     if (c.steps() > 8) continue;
     const oracle::Problem problem(c.problem);
     for (Space space : {Space::kNary, Space::kBinary}) {
@@ -67,9 +71,8 @@ TEST(SmallCases, OracleReproducesOptima) {
   }
 }
 
-TEST(SmallCases, ModelReproducesTauAndStrategies) {
-  LOAD_CASES(cases);
-  for (const SmallCase& c : cases) {
+TEST_F(SmallCases, ModelReproducesTauAndStrategies) {
+  for (const SmallCase& c : cases_) {
     SCOPED_TRACE(c.id);
     ModelSpec spec;
     spec.schedule.spec = spec.schedule.name = "arrays";
@@ -97,10 +100,9 @@ TEST(SmallCases, ModelReproducesTauAndStrategies) {
   }
 }
 
-TEST(SmallCases, Algorithm1FindsTheBinaryOptimumWhereItsPreferenceHolds) {
-  LOAD_CASES(cases);
+TEST_F(SmallCases, Algorithm1FindsTheBinaryOptimumWhereItsPreferenceHolds) {
   int checked = 0;
-  for (const SmallCase& c : cases) {
+  for (const SmallCase& c : cases_) {
     const bool preserving = [&] {
       for (size_t t = 0; t < c.problem.alpha.size(); ++t) {
         if (std::abs(std::hypot(c.problem.alpha[t], c.problem.sigma[t]) - 1) > 1e-12) return false;

@@ -206,8 +206,8 @@ TEST(LawTest, DrawsAreLikePlainRuns) {
 // The mean and variance of the draws are the exact ones, up to their own noise. Finer than the
 // comparison above: an interpolation that is off by a hundredth of the spread shows.
 TEST(LawTest, DrawsHaveTheExactMoments) {
-  std::vector<double> lambda;
-  for (int k = 0; k < 12; ++k) lambda.push_back(30 * std::pow(1e-3 / 30, k / 11.0));
+  std::vector<double> lambda(12);
+  for (int k = 0; k < 12; ++k) lambda[k] = 30 * std::pow(1e-3 / 30, k / 11.0);
   const Model model =
       Model::Create(SpecOf(CosineSchedule(8), lambda, Budget::Sgd(0.005, 320, 64), Init::kChild))
           .value();
@@ -322,8 +322,8 @@ TEST(LawTest, PValuesOfFreshRunsAreUniform) {
     const LawTest test = LawTest::Create(model, plan.size(), options).value();
     Simulator simulator(schedule, {0.4}, budget, init, 54);
     const int runs = 60000;
-    std::vector<double> achieved;
-    for (int r = 0; r < runs; ++r) achieved.push_back(simulator.Run(plan)[0]);
+    std::vector<double> achieved(runs);
+    for (double& value : achieved) value = simulator.Run(plan)[0];
     const std::vector<double> p =
         test.PValues(plan, absl::MakeConstSpan(achieved).first(6000)).value();
     for (double level : {0.5, 0.1, 0.02}) {
@@ -349,8 +349,8 @@ TEST(LawTest, PValuesOfFreshRunsAreUniform) {
 // by five per cent is rejected for every strategy.
 TEST(LawTest, WrongRateIsRejected) {
   const int T = 32, d = 196;
-  std::vector<double> lambda;
-  for (int k = 0; k < d; ++k) lambda.push_back(79 * std::pow(1e-3 / 79, k / (d - 1.0)));
+  std::vector<double> lambda(d);
+  for (int k = 0; k < d; ++k) lambda[k] = 79 * std::pow(1e-3 / 79, k / (d - 1.0));
   const Schedule schedule = CosineSchedule(T);
   const Budget budget = Budget::Sgd(0.005, 320, 64);
   const Model model = Model::Create(SpecOf(schedule, lambda, budget, Init::kChild)).value();

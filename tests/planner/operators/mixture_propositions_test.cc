@@ -113,7 +113,8 @@ TEST(Mixture, prop_optimal_mixture_denoising_estimator) {
       const VectorXd z = m.Sample(rng, t);
       double top = 0, bottom = 0;
       const double h = 1e-3;  // the trapezoidal rule is exact to rounding for such densities
-      for (double x = -20; x <= 20; x += h) {
+      for (int i = -20000; i <= 20000; ++i) {
+        const double x = i * h;
         double prior = 0;
         for (int k = 0; k < 3; ++k) {
           prior += m.weights[k] * Density(x, m.means[k][0], m.covariances[k](0, 0));

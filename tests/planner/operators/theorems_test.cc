@@ -103,8 +103,8 @@ TEST(Theorems, thm_pareto_dp_merge_optimal) {
   for (int trial = 0; trial < 60; ++trial) {
     const int T = RandomInt(rng, 1, 6), d = RandomInt(rng, 1, 3);
     const Schedule schedule = trial % 2 == 0 ? CosineSchedule(T) : RandomPreserving(rng, T);
-    std::vector<double> lambda;
-    for (int k = 0; k < d; ++k) lambda.push_back(LogUniform(rng, 0.1, 10));
+    std::vector<double> lambda(d);
+    for (double& l : lambda) l = LogUniform(rng, 0.1, 10);
     const Problem problem = OracleProblem(schedule, lambda, LogUniform(rng, 0.05, 5), Init::kChild);
     const Solution best = Solve(problem, 1, Space::kBinary);
     const oracle::Algorithm1Result dp = Algorithm1(problem);
@@ -286,8 +286,8 @@ TEST(Theorems, VanillaIsOptimalWithTheStartJump) {
     const int T = RandomInt(rng, 2, 6), d = RandomInt(rng, 1, 3);
     const bool flow = trial % 2 == 1;
     const Schedule schedule = flow ? RandomFlow(rng, T) : RandomPreserving(rng, T);
-    std::vector<double> lambda;
-    for (int k = 0; k < d; ++k) lambda.push_back(LogUniform(rng, 1e-2, 1e2));
+    std::vector<double> lambda(d);
+    for (double& l : lambda) l = LogUniform(rng, 1e-2, 1e2);
     const Problem problem = OracleProblem(schedule, lambda, LogUniform(rng, 0.05, 5), Init::kJump,
                                           kReferences[RandomInt(rng, 0, 2)]);
     ExpectVanillaBlocksAreBest(problem, RandomInt(rng, 1, T));
@@ -300,8 +300,8 @@ TEST(Theorems, VanillaIsOptimalWithTheStartTeacherUpToVarianceOne) {
   for (int trial = 0; trial < 100; ++trial) {
     const int T = RandomInt(rng, 2, 6), d = RandomInt(rng, 1, 3);
     const Schedule schedule = trial % 2 == 0 ? CosineSchedule(T) : RandomPreserving(rng, T);
-    std::vector<double> lambda;
-    for (int k = 0; k < d; ++k) lambda.push_back(LogUniform(rng, 1e-2, 0.9999));
+    std::vector<double> lambda(d);
+    for (double& l : lambda) l = LogUniform(rng, 1e-2, 0.9999);
     const Problem problem =
         OracleProblem(schedule, lambda, LogUniform(rng, 0.05, 5), Init::kTeacher,
                       trial % 3 == 0 ? Reference::kTeacher : Reference::kSurrogate);
