@@ -139,9 +139,9 @@ absl::StatusOr<double> RotatedOffDiagonalEnergy(const Spectrum& spectrum, const 
 
 // Kurtosis of the data along every principal direction. `mean` and the data are as stored: the
 // kurtosis does not depend on the scaling. Projected in float32, whose rounding is far below the
-// sampling error of a fourth moment.
+// sampling error of a fourth moment; `unit`, the largest standard deviation, keeps it in range.
 absl::StatusOr<std::vector<double>> KurtosisAlong(const std::vector<double>& vectors,
-                                                  const std::vector<double>& mean,
+                                                  const std::vector<double>& mean, double unit,
                                                   std::int64_t samples, SampleSource& source,
                                                   const Kernels& kernels, int threads) {
   constexpr int kRows = 128;
@@ -161,7 +161,7 @@ absl::StatusOr<std::vector<double>> KurtosisAlong(const std::vector<double>& vec
       for (int r = 0; r < rows; ++r) {
         const std::size_t row = begin + static_cast<std::size_t>(r) * d;
         for (int i = 0; i < d; ++i) {
-          centred[row + i] = static_cast<float>(double{stored[row + i]} - mean[i]);
+          centred[row + i] = static_cast<float>((double{stored[row + i]} - mean[i]) / unit);
         }
       }
       return kernels.multiply_transposed_f32(centred.data() + begin, rows, d, directions.data(),
@@ -260,6 +260,7 @@ absl::StatusOr<Spectrum> Estimate(SampleSource& source, const EstimateOptions& o
   }
 
   std::vector<double> stored_mean, kurtosis;
+  double unit = 1;
   {
     MomentAccumulator moments(d, /*with_covariance=*/true, threads, kernels);
     BatchReader reader(source, d);
@@ -280,6 +281,8 @@ absl::StatusOr<Spectrum> Estimate(SampleSource& source, const EstimateOptions& o
     }
     stored_mean = moments.Mean();
     kurtosis = moments.Kurtosis();
+    const double largest = *std::max_element(moments.m2().begin(), moments.m2().end());
+    if (largest > 0) unit = std::sqrt(largest / static_cast<double>(spectrum.samples - 1));
     spectrum.covariance = moments.TakeCovariance();
   }
 
@@ -317,8 +320,8 @@ absl::StatusOr<Spectrum> Estimate(SampleSource& source, const EstimateOptions& o
         return absl::DataLossError(
             "the second pass found samples of another shape; the data changed, run it again");
       }
-      MP_ASSIGN_OR_RETURN(kurtosis, KurtosisAlong(spectrum.vectors, stored_mean, spectrum.samples,
-                                                  *again, kernels, threads));
+      MP_ASSIGN_OR_RETURN(kurtosis, KurtosisAlong(spectrum.vectors, stored_mean, unit,
+                                                  spectrum.samples, *again, kernels, threads));
       spectrum.pca.interval = "fourth-moment";
     } else {
       kurtosis.assign(d, 3.0);

@@ -275,7 +275,7 @@ absl::Status ReadBasis(Table& bases, const std::string& path, const std::string&
 // Reads one array, which must have the shape d, or d x d (or, for the mean, which comes first and
 // says what d is, any length).
 absl::Status ReadArray(const std::string& path, const std::string& name,
-                       std::vector<std::int64_t> shape, std::vector<double>& values) {
+                       const std::vector<std::int64_t>& shape, std::vector<double>& values) {
   absl::StatusOr<NpyArray> array = ReadNpzArray(path, name);
   if (!array.ok()) return absl::DataLossError(array.status().message());
   const bool fits = shape.empty() ? array->shape.size() == 1 : array->shape == shape;

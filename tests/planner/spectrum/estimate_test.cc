@@ -19,12 +19,13 @@ using ::testing::HasSubstr;
 Scaling None() { return Scaling(); }
 
 absl::StatusOr<Spectrum> Estimate(const std::vector<float>& values, std::vector<std::int64_t> shape,
-                                  EstimateOptions options = {}, int batch = 1 << 30) {
+                                  const EstimateOptions& options = {}, int batch = 1 << 30) {
   MemorySource source(values, std::move(shape), batch);
   return EstimateSpectrum(source, options);
 }
 
-EstimateOptions WithSecondPass(const std::vector<float>& values, std::vector<std::int64_t> shape) {
+EstimateOptions WithSecondPass(const std::vector<float>& values,
+                               const std::vector<std::int64_t>& shape) {
   EstimateOptions options;
   options.reopen = [=] { return std::make_unique<MemorySource>(values, shape); };
   return options;
@@ -283,6 +284,31 @@ TEST(Intervals, OfAGaussianAreTooNarrowForSkewedDataAndSaySo) {
   ASSERT_TRUE(spectrum.ok());
   EXPECT_EQ(spectrum->pca.interval, "gaussian");
   EXPECT_EQ(spectrum->diagonal.interval, "fourth-moment");
+}
+
+TEST(Intervals, DoNotDependOnTheUnit) {
+  // Six columns that move together, so that their principal component is larger than any of them.
+  std::vector<float> values = Correlated(500, 6, 0, 0.1, 8);
+  const std::vector<float> together = Correlated(500, 1, 0, 1, 9);
+  float largest = 0;
+  for (int i = 0; i < 3000; ++i) {
+    values[i] += together[i / 6];
+    largest = std::max(largest, std::abs(values[i]));
+  }
+  const auto plain = Estimate(values, {6}, WithSecondPass(values, {6}));
+  ASSERT_TRUE(plain.ok()) << plain.status();
+  for (const int exponent : {127 - std::ilogb(largest), -120}) {
+    std::vector<float> moved(values);
+    for (float& value : moved) value = std::ldexp(value, exponent);
+    const auto spectrum = Estimate(moved, {6}, WithSecondPass(moved, {6}));
+    ASSERT_TRUE(spectrum.ok()) << spectrum.status();
+    for (int i = 0; i < 6; ++i) {
+      const auto width = [i](const Spectrum& s) {
+        return std::log(s.pca.variances_high[i] / s.pca.variances_low[i]);
+      };
+      EXPECT_NEAR(width(*spectrum) / width(*plain), 1, 1e-4);
+    }
+  }
 }
 
 TEST(Intervals, WidenWithTheConfidence) {
