@@ -56,11 +56,16 @@ std::vector<int> LargestFirst(const Basis& basis) {
 
 int PositiveVariances(const Basis& basis) { return static_cast<int>(LargestFirst(basis).size()); }
 
+std::vector<const Basis*> BasesOf(const Spectrum& spectrum) {
+  if (!spectrum.has_pca()) return {&spectrum.diagonal};
+  return {&spectrum.diagonal, &spectrum.pca};
+}
+
 std::string SpectrumChart(const Spectrum& spectrum, double one) {
   const double left = 64, right = kWide - 18, top = 30, bottom = 300;
   const int d = spectrum.dimensions();
   const bool log_rank = d >= 32;
-  const Basis* bases[] = {&spectrum.diagonal, &spectrum.pca};
+  const std::vector<const Basis*> bases = BasesOf(spectrum);
   const char* colours[] = {"one", "two"};
 
   Extent extent;
@@ -79,14 +84,14 @@ std::string SpectrumChart(const Spectrum& spectrum, double one) {
   const Scale x = log_rank ? Scale::Log(1, d, left, right)
                            : Scale::Linear(d == 1 ? 0 : 1, d == 1 ? 2 : d, left, right);
 
-  SvgCanvas canvas(kWide, bottom + 48,
-                   absl::StrCat("Variances of ", d,
-                                " dimensions in the data's own coordinates and "
-                                "along principal axes, largest first"),
-                   "wide");
+  SvgCanvas canvas(
+      kWide, bottom + 48,
+      absl::StrCat("Variances of ", Count(d, "dimension"), " as stored",
+                   spectrum.has_pca() ? " and along principal axes" : "", ", largest first"),
+      "wide");
   canvas.XAxis(x, top, bottom, "rank, largest variance first", log_rank ? 6 : std::min(d, 8));
   canvas.YAxis(y, left, right, 6, 14, "variance", 7);
-  for (int b = 0; b < 2; ++b) {
+  for (size_t b = 0; b < bases.size(); ++b) {
     const Basis& basis = *bases[b];
     const std::vector<int> order = LargestFirst(basis);
     const bool has_band = basis.variances_low.size() == basis.variances.size() &&

@@ -14,6 +14,8 @@ namespace mergeplan {
 // that are not positive have no place and are counted by PositiveVariances. O(d log d).
 std::string SpectrumChart(const Spectrum& spectrum, double one);
 int PositiveVariances(const Basis& basis);
+// The bases that the spectrum has: `diagonal`, and `pca` where it was computed.
+std::vector<const Basis*> BasesOf(const Spectrum& spectrum);
 
 // Predicted and achieved error of every strategy, one row each, on a common log scale: ring =
 // predicted at the mean of the law, bar = its mean with SGD noise ± spread, diamond = achieved.

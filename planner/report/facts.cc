@@ -9,6 +9,7 @@
 #include "planner/base/status_macros.h"
 #include "planner/operators/canonical.h"
 #include "planner/operators/model.h"
+#include "planner/report/charts.h"
 #include "planner/report/text.h"
 
 namespace mergeplan {
@@ -29,7 +30,7 @@ absl::Status CheckSpectrum(const Spectrum& spectrum) {
     return absl::InvalidArgumentError(
         "report: the spectrum has no dimensions, expected at least one");
   }
-  for (const Basis* basis : {&spectrum.diagonal, &spectrum.pca}) {
+  for (const Basis* basis : BasesOf(spectrum)) {
     const std::string name = absl::StrCat("basis \"", basis->name, "\" of the spectrum");
     MP_RETURN_IF_ERROR(CheckLength(absl::StrCat(name, ", variances"), basis->variances.size(), d,
                                    /*may_be_empty=*/false));
@@ -40,6 +41,7 @@ absl::Status CheckSpectrum(const Spectrum& spectrum) {
   }
   for (const auto& [name, matrix] :
        {std::pair{"covariance", &spectrum.covariance}, std::pair{"vectors", &spectrum.vectors}}) {
+    if (matrix == &spectrum.vectors && !spectrum.has_pca()) continue;
     if (matrix->size() != static_cast<size_t>(d) * d) {
       return absl::InvalidArgumentError(
           absl::StrFormat("report: array %s of the spectrum has %d entries, expected %d x %d", name,
@@ -214,11 +216,11 @@ std::optional<double> EqualTotalTime(const StrategyResult& strategy, const Repor
 
 std::string Verdict(const ReportInput& input, const ReportFacts& facts) {
   if (facts.plan == nullptr) {
-    const Basis& pca = input.spectrum->pca;
+    const Basis& basis = *BasesOf(*input.spectrum).back();
     return absl::StrCat("Of ", Count(input.spectrum->dimensions(), "dimension"), ", ",
-                        Percent(pca.fraction_above_one),
-                        " have a variance above one along the principal axes; no plan has been "
-                        "made yet.");
+                        Percent(basis.fraction_above_one), " have a variance above one ",
+                        input.spectrum->has_pca() ? "along the principal axes" : "as stored",
+                        "; no plan has been made yet.");
   }
   if (input.strategies.empty()) return UntrainedVerdict(*facts.plan);
   if (facts.best < 0) {

@@ -179,6 +179,12 @@ absl::StatusOr<SampleGrid> DrawSamples(const ReportInput& input, const PlanDocum
                      plan.basis, "”), so samples cannot be turned back into data.");
     return grid;
   }
+  if (rotate && !spectrum->has_pca()) {
+    grid.explanation =
+        "The plan was made along principal axes that the spectrum does not hold, so samples cannot "
+        "be turned back into data.";
+    return grid;
+  }
   const Picture picture = PictureOf(spectrum->shape);
   if (picture.channels == 0 && (d < 2 || d > kLongestLine)) {
     grid.explanation = d < 2 ? "The data has one dimension: there is no picture to draw."

@@ -16,7 +16,7 @@ namespace {
 // How wide the confidence intervals are, for bands too thin to see.
 std::string WidestInterval(const Spectrum& spectrum) {
   double widest = 0;
-  for (const Basis* basis : {&spectrum.diagonal, &spectrum.pca}) {
+  for (const Basis* basis : BasesOf(spectrum)) {
     for (size_t k = 0; k < basis->variances_low.size() && k < basis->variances_high.size(); ++k) {
       const double variance = basis->variances[k];
       if (!(variance > 0)) continue;
@@ -26,6 +26,13 @@ std::string WidestInterval(const Spectrum& spectrum) {
     }
   }
   return absl::StrCat("±", Percent(widest), " or less");
+}
+
+std::string IntervalWords(const Spectrum& spectrum) {
+  const std::string& interval = BasesOf(spectrum).back()->interval;
+  if (interval == "fourth-moment") return " from fourth moments";
+  if (interval == "gaussian") return " for normal data";
+  return "";
 }
 
 constexpr int kFewDimensions = 8;
@@ -85,17 +92,18 @@ std::string SpectrumSection(const ReportInput& input, const ReportFacts& facts) 
   std::string out = absl::StrCat(
       "<section>\n<h2>Variances of the data</h2>\n<figure>\n",
       SpectrumChart(*spectrum, scale * scale), "\n<div class=\"legend\">\n",
-      Key("one", "as stored (diagonal)"), Key("two", "along the principal axes"),
+      Key("one", "as stored (diagonal)"),
+      spectrum->has_pca() ? Key("two", "along the principal axes") : "",
       spectrum->diagonal.variances_low.empty()
           ? ""
-          : absl::StrCat("<span>bands: ", Percent(spectrum->confidence), " confidence intervals, ",
-                         WidestInterval(*spectrum), "</span>\n"),
+          : absl::StrCat("<span>bands: ", Percent(spectrum->confidence), " confidence intervals",
+                         IntervalWords(*spectrum), ", ", WidestInterval(*spectrum), "</span>\n"),
       "</div>\n<figcaption>Sorted variances of ", Count(d, "dimension"), " from ",
       Count(spectrum->samples, "sample"), ", after the scaling “", Escape(spectrum->scaling.text),
       "”. Above the line λ\u00a0=\u00a01 the data has more variance than the noise");
   if (scale != 1) absl::StrAppend(&out, " (variance ", NumberHtml(scale * scale), " as stored)");
   out += ".";
-  for (const Basis* basis : {&spectrum->diagonal, &spectrum->pca}) {
+  for (const Basis* basis : BasesOf(*spectrum)) {
     const int missing = d - PositiveVariances(*basis);
     if (missing == 0) continue;
     absl::StrAppend(&out, " ", Count(missing, "variance"),
@@ -105,7 +113,7 @@ std::string SpectrumSection(const ReportInput& input, const ReportFacts& facts) 
   absl::StrAppend(&out, "</figcaption>\n</figure>\n", OpenTable("The two bases"),
                   Head({"Basis", "Regime", "Dimensions with λ\u00a0&gt;\u00a01", "Largest variance",
                         "Smallest variance", "Off-diagonal energy"}));
-  for (const Basis* basis : {&spectrum->diagonal, &spectrum->pca}) {
+  for (const Basis* basis : BasesOf(*spectrum)) {
     const auto [least, most] =
         std::minmax_element(basis->variances.begin(), basis->variances.end());
     // Counted here, since lambda = 1 lies at scale^2 for schedules that scale the data.
@@ -147,12 +155,18 @@ absl::StatusOr<std::string> CovarianceSection(const ReportInput& input) {
                                    " entries, ", map.side, " cells a side"),
       ".</figcaption>\n</figure>\n<div>\n");
   const double before = spectrum->diagonal.off_diagonal_energy;
-  const double after = spectrum->pca.off_diagonal_energy;
+  absl::StrAppend(&out, "<p>As stored, <b>", Percent(before),
+                  "</b> of the energy of the covariance (its squared entries) lies off the "
+                  "diagonal. ");
+  if (spectrum->has_pca()) {
+    const double after = spectrum->pca.off_diagonal_energy;
+    absl::StrAppend(&out, "Along the principal axes it is ",
+                    after < 1e-12 ? "nothing but rounding" : Percent(after), ".");
+  } else {
+    out += "The principal axes were not computed.";
+  }
   absl::StrAppend(
-      &out, "<p>As stored, <b>", Percent(before),
-      "</b> of the energy of the covariance (its squared entries) lies off the "
-      "diagonal. Along the principal axes it is ",
-      after < 1e-12 ? "nothing but rounding" : Percent(after), ".</p>\n",
+      &out, "</p>\n",
       "<p>The theory plans every dimension by itself, so it is exact for Gaussian data where the "
       "covariance is diagonal. ");
   if (input.plan != nullptr && input.plan->basis == "pca") {

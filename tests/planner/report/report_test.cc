@@ -2,8 +2,9 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
+#include <cctype>
 #include <cmath>
-#include <regex>
 #include <string>
 
 #include "planner/report/text.h"
@@ -15,6 +16,21 @@ namespace {
 
 using ::testing::HasSubstr;
 using ::testing::Not;
+
+// Is there a word "nan" or "inf"?
+bool HoldsNonNumber(std::string words) {
+  std::string word;
+  words += ' ';
+  for (const char c : words) {
+    if (std::isalpha(static_cast<unsigned char>(c))) {
+      word += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+      continue;
+    }
+    if (word == "nan" || word == "inf") return true;
+    word.clear();
+  }
+  return false;
+}
 
 // Renders, and checks what must hold of every page.
 std::string Page(const ReportInput& input, Markup* markup = nullptr) {
@@ -36,9 +52,8 @@ std::string Page(const ReportInput& input, Markup* markup = nullptr) {
     for (const auto& [name, value] : element.attributes) {
       if (name != "src") words += " " + value;
     }
-    static const std::regex not_a_number("(^|[^a-z])(nan|inf)([^a-z]|$)", std::regex::icase);
-    if (words.size() < 2000) {
-      EXPECT_FALSE(std::regex_search(words, not_a_number)) << words;
+    if (element.name != "style") {
+      EXPECT_FALSE(HoldsNonNumber(words)) << words;
     }
     if (element.name == "img") {
       EXPECT_EQ(element.attributes.count("alt"), 1u);
@@ -57,7 +72,20 @@ std::string Page(const ReportInput& input, Markup* markup = nullptr) {
 
 // Where the text of the page stands without tags, for sentences that hold numbers.
 std::string Plain(const std::string& html) {
-  return std::regex_replace(html, std::regex("<[^>]*>"), "");
+  std::string text;
+  bool inside = false;
+  for (const char c : html) {
+    if (c == '<') inside = true;
+    if (!inside) text += c;
+    if (c == '>') inside = false;
+  }
+  return text;
+}
+
+TEST(ReportTest, TheCheckOfThePageSeesNonNumbers) {
+  EXPECT_TRUE(HoldsNonNumber("x1=\"-nan\""));
+  EXPECT_TRUE(HoldsNonNumber("Inf"));
+  EXPECT_FALSE(HoldsNonNumber("information on nanometres"));
 }
 
 TEST(ReportTest, HoldsEverySectionInOrder) {
@@ -176,6 +204,22 @@ TEST(ReportTest, WithoutRunsOrSpectrumOrPlan) {
     s.spread.reset();
   }
   Page(runs.input);
+}
+
+TEST(ReportTest, SpectrumWithoutPrincipalAxes) {
+  Example example({.shape = {4, 4}, .strategies = {"boot"}, .basis = "diagonal"});
+  example.spectrum.vectors.clear();
+  example.spectrum.pca = Basis();
+  example.spectrum.recommended_basis = "diagonal";
+  Markup markup;
+  std::string text = Plain(Page(example.input, &markup));
+  EXPECT_THAT(text, HasSubstr("The principal axes were not computed."));
+  EXPECT_EQ(markup.CountElements("img"), 1 + 3 + 2);
+  example.plan.basis = "pca";
+  EXPECT_THAT(Plain(Page(example.input)), HasSubstr("the spectrum does not hold"));
+  example.input.plan = nullptr;
+  example.input.strategies.clear();
+  EXPECT_THAT(Plain(Page(example.input)), HasSubstr("have a variance above one as stored"));
 }
 
 TEST(ReportTest, EverythingIsEscaped) {
