@@ -43,6 +43,7 @@ for stage in "${STAGES[@]}"; do
       setup_torch || exit 1
       build release && record build-release passed || { record build-release failed; continue; }
       run_ctest release
+      check quickstart bash "$ROOT/tests/project/quickstart.sh"
       ;;
     sanitize)
       build dev && record build-sanitize passed || { record build-sanitize failed; continue; }
