@@ -13,19 +13,27 @@
 namespace mergeplan {
 namespace {
 
-// How wide the confidence intervals are, for bands too thin to see.
-std::string WidestInterval(const Spectrum& spectrum) {
-  double widest = 0;
+// How wide the confidence intervals are, for bands too thin to see: their half width as a share of
+// the variance, at the median and at the widest.
+std::string IntervalWidths(const Spectrum& spectrum) {
+  std::vector<double> widths;
   for (const Basis* basis : BasesOf(spectrum)) {
     for (size_t k = 0; k < basis->variances_low.size() && k < basis->variances_high.size(); ++k) {
       const double variance = basis->variances[k];
       if (!(variance > 0)) continue;
       const double off =
           std::max(basis->variances_high[k] - variance, variance - basis->variances_low[k]);
-      if (std::isfinite(off)) widest = std::max(widest, off / variance);
+      if (std::isfinite(off)) widths.push_back(off / variance);
     }
   }
-  return absl::StrCat("±", Percent(widest), " or less");
+  if (widths.empty()) return "";
+  const auto middle = widths.begin() + static_cast<std::ptrdiff_t>(widths.size() / 2);
+  std::nth_element(widths.begin(), middle, widths.end());
+  const double median = *middle;
+  const double widest = *std::max_element(widths.begin(), widths.end());
+  if (widest < 1.05 * median) return absl::StrCat(", ±", Percent(widest));
+  return absl::StrCat(", ±", Percent(median), " at the median, ±", Percent(widest),
+                      " at the widest");
 }
 
 std::string IntervalWords(const Spectrum& spectrum) {
@@ -97,7 +105,7 @@ std::string SpectrumSection(const ReportInput& input, const ReportFacts& facts) 
       spectrum->diagonal.variances_low.empty()
           ? ""
           : absl::StrCat("<span>bands: ", Percent(spectrum->confidence), " confidence intervals",
-                         IntervalWords(*spectrum), ", ", WidestInterval(*spectrum), "</span>\n"),
+                         IntervalWords(*spectrum), IntervalWidths(*spectrum), "</span>\n"),
       "</div>\n<figcaption>Sorted variances of ", Count(d, "dimension"), " from ",
       Count(spectrum->samples, "sample"), ", after the scaling “", Escape(spectrum->scaling.text),
       "”. Above the line λ\u00a0=\u00a01 the data has more variance than the noise");
@@ -128,9 +136,10 @@ std::string SpectrumSection(const ReportInput& input, const ReportFacts& facts) 
   }
   out += kCloseTable;
   if (!spectrum->recommended_basis.empty()) {
+    const std::string& reason = spectrum->recommended_basis_reason;
     absl::StrAppend(&out, "<p>Recommended basis: <b>", Escape(spectrum->recommended_basis), "</b>",
-                    spectrum->recommended_basis_reason.empty() ? "" : ". ",
-                    Escape(spectrum->recommended_basis_reason), "</p>\n");
+                    reason.empty() ? "" : ": ", Escape(reason),
+                    reason.empty() || reason.back() != '.' ? "." : "", "</p>\n");
   }
   return absl::StrCat(out, "</section>\n");
 }

@@ -206,6 +206,16 @@ TEST(ReportTest, WithoutRunsOrSpectrumOrPlan) {
   Page(runs.input);
 }
 
+TEST(ReportTest, BandsTooThinToSeeAreSaid) {
+  Example example({.shape = {4, 4}});
+  EXPECT_THAT(Plain(Page(example.input)), HasSubstr("95 % confidence intervals, ±7.2 %\n"));
+  example.spectrum.pca.interval = "fourth-moment";
+  example.spectrum.diagonal.variances_high[3] = 3 * example.spectrum.diagonal.variances[3];
+  EXPECT_THAT(
+      Plain(Page(example.input)),
+      HasSubstr("intervals from fourth moments, ±7.2 % at the median, ±200 % at the widest"));
+}
+
 TEST(ReportTest, SpectrumWithoutPrincipalAxes) {
   Example example({.shape = {4, 4}, .strategies = {"boot"}, .basis = "diagonal"});
   example.spectrum.vectors.clear();
