@@ -22,8 +22,8 @@ constexpr int kSamples = 8;
 constexpr int kLongestLine = 4096;
 
 std::uint8_t Byte(double value) {
-  return static_cast<std::uint8_t>(std::clamp(std::isfinite(value) ? value : 0.0, 0.0, 255.0) +
-                                   0.5);
+  return static_cast<std::uint8_t>(
+      std::lround(std::clamp(std::isfinite(value) ? value : 0.0, 0.0, 255.0)));
 }
 
 // Standard normal numbers that are the same everywhere: the library's distribution is not fixed by
