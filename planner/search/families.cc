@@ -1,15 +1,12 @@
 #include "planner/search/families.h"
 
 #include <utility>
+#include <vector>
 
 #include "planner/operators/canonical.h"
 
 namespace mergeplan::search {
 namespace {
-
-void Add(absl::StatusOr<Plan> plan, std::vector<Plan>& out) {
-  if (plan.ok()) out.push_back(*std::move(plan));
-}
 
 std::vector<Range> Steps(int first, int last) {
   std::vector<Range> out;
@@ -19,15 +16,21 @@ std::vector<Range> Steps(int first, int last) {
 
 }  // namespace
 
-std::vector<Plan> SimplePlans(int teacher_steps, int blocks, bool nary) {
-  std::vector<Plan> out;
-  for (Strategy strategy : kStrategies) Add(CanonicalPlan(strategy, teacher_steps, blocks), out);
-  if (blocks > 1) return out;
-  for (int c = 2; c < teacher_steps; ++c) {
+void SimplePlans(int teacher_steps, int blocks, bool nary, const std::function<bool(Plan)>& offer) {
+  const auto add = [&offer](absl::StatusOr<Plan> plan) {
+    return !plan.ok() || offer(*std::move(plan));
+  };
+  for (Strategy strategy : kStrategies) {
+    if (!add(CanonicalPlan(strategy, teacher_steps, blocks))) return;
+  }
+  if (blocks > 1) return;
+  constexpr int kBorders = 128;
+  const int stride = (teacher_steps + kBorders - 1) / kBorders;
+  for (int c = 2; c < teacher_steps; c += stride) {
     PlanBuilder boot(teacher_steps);
     Range rest = boot.Merge(Steps(c, teacher_steps));
     for (int t = c - 1; t >= 1; --t) rest = boot.Merge({PlanBuilder::Step(t), rest});
-    Add(boot.Finish({rest}), out);
+    if (!add(boot.Finish({rest}))) return;
 
     if (!nary) continue;
     PlanBuilder consistency(teacher_steps);
@@ -36,9 +39,8 @@ std::vector<Plan> SimplePlans(int teacher_steps, int blocks, bool nary) {
     std::vector<Range> children = Steps(c + 1, teacher_steps);
     children.insert(children.begin(), head);
     const Range top = consistency.Merge(std::move(children));
-    Add(consistency.Finish({top}), out);
+    if (!add(consistency.Finish({top}))) return;
   }
-  return out;
 }
 
 }  // namespace mergeplan::search

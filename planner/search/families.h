@@ -1,6 +1,6 @@
 #pragma once
 
-#include <vector>
+#include <functional>
 
 #include "planner/plan/plan.h"
 
@@ -11,7 +11,8 @@ namespace mergeplan::search {
 //   boot-over-vanilla        (1 (2 (... (c..T))))
 //   consistency-in-vanilla   ((((1 2) 3) ... c) c+1..T)      (binary: pairs only at the borders, so
 //   n-ary only)
-// 2 T + 4 plans of O(T) each.
-std::vector<Plan> SimplePlans(int teacher_steps, int blocks, bool nary);
+// Borders are evenly spread over at most 128 levels, so that many steps cost no more than O(T)
+// plans of O(T) each. `offer` gets one plan after the other and returns false to end.
+void SimplePlans(int teacher_steps, int blocks, bool nary, const std::function<bool(Plan)>& offer);
 
 }  // namespace mergeplan::search

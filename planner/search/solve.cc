@@ -41,10 +41,11 @@ class Search {
         begin_(Clock::now()) {}
 
   SearchResult Run() {
-    for (Plan& plan : search::SimplePlans(model_.steps(), options_.student_steps,
-                                          options_.space == Space::kNary)) {
-      Offer(std::move(plan));
-    }
+    search::SimplePlans(model_.steps(), options_.student_steps, options_.space == Space::kNary,
+                        [this](Plan plan) {
+                          Offer(std::move(plan));
+                          return !Stop();
+                        });
     if (!Tables()) {
       if (!Stop()) stopped_ = true;
       why_ =
