@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Installs what is missing, builds, runs all tests, ends with "N passed, N failed".
 #
-#   bash tests/run.sh                all stages
-#   bash tests/run.sh STAGE...       some of: style tidy release sanitize
+#   bash tests/run.sh                style and release: formatting, the build, all tests, the quickstart
+#   bash tests/run.sh STAGE...       some of: style release tidy sanitize (clang-tidy; address and UB sanitizers)
 #
 # MERGEPLAN_SHARED names the folder of reference data (default: ../shared beside this tree); tests that need it skip
 # where it is not there.
@@ -10,7 +10,7 @@ set -uo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/../cmake/setup.sh"
 export MERGEPLAN_SHARED="${MERGEPLAN_SHARED:-$(dirname "$ROOT")/shared}"
 STAGES=("$@")
-[ "${#STAGES[@]}" -eq 0 ] && STAGES=(style tidy release sanitize)
+[ "${#STAGES[@]}" -eq 0 ] && STAGES=(style release)
 
 setup_packages || exit 1
 RESULTS=$(mktemp -d)
