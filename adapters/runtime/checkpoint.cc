@@ -51,12 +51,12 @@ absl::Status WriteCheckpoint(const ExecutorState& state, const std::string& fing
                              const std::string& path) {
   const auto merges = static_cast<std::int64_t>(state.merges.size());
   size_t d = 0, points = 0;
-  for (const MergeRecord& record : state.merges) {
+  for (const TrainedMerge& record : state.merges) {
     d = std::max(d, record.value.size());
     points = std::max(points, record.curve.size());
   }
   std::vector<double> trained, value, curve, losses, seconds, counts;
-  for (const MergeRecord& record : state.merges) {
+  for (const TrainedMerge& record : state.merges) {
     trained.push_back(record.trained ? 1 : 0);
     value.insert(value.end(), record.value.begin(), record.value.end());
     value.resize(trained.size() * d);
@@ -133,7 +133,7 @@ absl::StatusOr<ExecutorState> ReadCheckpoint(const std::string& fingerprint,
     MP_ASSIGN_OR_RETURN(const NpyArray value, ReadShaped(path, "value", {merges, -1}));
     MP_ASSIGN_OR_RETURN(const NpyArray curve, ReadShaped(path, "curve", {merges, -1}));
     for (std::int64_t m = 0; m < merges; ++m) {
-      MergeRecord& record = state.merges[m];
+      TrainedMerge& record = state.merges[m];
       if (trained.values[m] == 0) continue;
       record.trained = true;
       record.value = Row(value, m);

@@ -53,7 +53,7 @@ Executor::Executor(const Model& model, const Plan& plan, ExecutorOptions options
 
 int Executor::merges_trained() const {
   return static_cast<int>(std::count_if(state_.merges.begin(), state_.merges.end(),
-                                        [](const MergeRecord& r) { return r.trained; }));
+                                        [](const TrainedMerge& r) { return r.trained; }));
 }
 
 absl::Span<const double> Executor::predicted(int node) const {
@@ -224,7 +224,7 @@ absl::Status Executor::TrainGroup(const std::vector<int>& group) {
   const auto d = static_cast<size_t>(model_.dimensions());
   const size_t points = end.curve.size() / group.size();
   for (size_t g = 0; g < group.size(); ++g) {
-    MergeRecord& record = state_.merges[group[g]];
+    TrainedMerge& record = state_.merges[group[g]];
     const Merge& merge = plan_.merges()[group[g]];
     record.trained = true;
     record.value.assign(end.parameters.begin() + g * d, end.parameters.begin() + (g + 1) * d);
@@ -273,7 +273,7 @@ absl::Status Executor::Restore(ExecutorState state) {
     return absl::DataLossError(absl::StrCat("checkpoint: ", state.merges.size(),
                                             " merges, the plan has ", state_.merges.size()));
   }
-  for (const MergeRecord& record : state.merges) {
+  for (const TrainedMerge& record : state.merges) {
     if (record.trained && record.value.size() != d) {
       return absl::DataLossError(absl::StrCat("checkpoint: an operator of ", record.value.size(),
                                               " dimensions, expected ", d));

@@ -15,7 +15,7 @@
 namespace mergeplan {
 
 // What is known about one trained merge.
-struct MergeRecord {
+struct TrainedMerge {
   bool trained = false;
   std::vector<double> value;  // d: V of the trained operator
   std::vector<double> curve;  // sampled losses at CurveUpdates(iterations), one batch each
@@ -38,7 +38,7 @@ struct ActiveTraining {
 
 // Everything that a run has achieved: what a checkpoint holds.
 struct ExecutorState {
-  std::vector<MergeRecord> merges;  // one per merge of the plan, in its order
+  std::vector<TrainedMerge> merges;  // one per merge of the plan, in its order
   ActiveTraining active;
 };
 
@@ -83,7 +83,7 @@ class Executor {
   const Model& model() const { return model_; }
   const Plan& plan() const { return plan_; }
   const ExecutorOptions& options() const { return options_; }
-  const std::vector<MergeRecord>& records() const { return state_.merges; }
+  const std::vector<TrainedMerge>& records() const { return state_.merges; }
   int merges_trained() const;
 
   // Predicted V of every node, node-major, see Plan.

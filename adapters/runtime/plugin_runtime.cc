@@ -43,7 +43,7 @@ absl::StatusOr<std::vector<TrainResult>> PluginRuntime::TrainRound(absl::Span<co
   }
   MP_RETURN_IF_ERROR(executor_.Train(merges));
   for (size_t k = 0; k < merges.size(); ++k) {
-    const MergeRecord& record = executor_.records()[merges[k]];
+    const TrainedMerge& record = executor_.records()[merges[k]];
     results[k].updates = record.updates;
     results[k].initial_loss = record.initial_loss;
     results[k].final_loss = record.final_loss;

@@ -48,7 +48,7 @@ RunSummary Summarize(const Job& job, const Executor& executor) {
   summary.reference = std::string(ToString(job.document.reference));
   summary.predicted = job.model.Objective(executor.plan());
   summary.achieved = job.model.Objective(value, job.document.reference);
-  for (const MergeRecord& record : executor.records()) {
+  for (const TrainedMerge& record : executor.records()) {
     summary.seconds += record.seconds;
     summary.updates += record.updates;
     summary.teacher_calls += record.teacher_calls;
@@ -71,7 +71,7 @@ absl::Status WriteResult(const Job& job, const Executor& executor, const RunFold
   toml::array table;
   for (int m = 0; m < plan.size(); ++m) {
     const Merge& merge = plan.merges()[m];
-    const MergeRecord& record = executor.records()[m];
+    const TrainedMerge& record = executor.records()[m];
     const absl::Span<const double> expected = executor.predicted(plan.teacher_steps() + m);
     ranges.insert(ranges.end(),
                   {static_cast<double>(merge.first), static_cast<double>(merge.last)});

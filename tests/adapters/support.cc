@@ -64,9 +64,9 @@ Spectrum MakeSpectrum(const std::vector<double>& variances) {
 }
 
 std::vector<double> LogSpaced(double low, double high, int count) {
-  std::vector<double> out;
+  std::vector<double> out(count);
   for (int k = 0; k < count; ++k) {
-    out.push_back(low * std::pow(high / low, count > 1 ? static_cast<double>(k) / (count - 1) : 0));
+    out[k] = low * std::pow(high / low, count > 1 ? static_cast<double>(k) / (count - 1) : 0);
   }
   return out;
 }

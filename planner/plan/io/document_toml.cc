@@ -260,15 +260,16 @@ absl::Status WritePlanToml(const PlanDocument& document, const std::string& path
 }
 
 absl::StatusOr<PlanDocument> ReadPlanToml(const std::string& path) {
-  // Somebody may replace the plan between our reading of the TOML and of its .npz; then the TOML
-  // has changed and is read again.
-  MP_ASSIGN_OR_RETURN(std::string text, ReadFile(path));
-  for (int attempt = 0;; ++attempt) {
+  // Somebody may replace the plan between our reading of the TOML and of its .npz, which then is
+  // gone. The TOML that stands there now names one that fits it, so look again. Comparing the texts
+  // would not do: the plan may have been replaced twice.
+  constexpr int kAttempts = 20;
+  for (int attempt = 1;; ++attempt) {
+    MP_ASSIGN_OR_RETURN(const std::string text, ReadFile(path));
     absl::StatusOr<PlanDocument> document = ParsePlanToml(text, path);
-    if (document.ok() || attempt == 3) return document;
-    MP_ASSIGN_OR_RETURN(std::string again, ReadFile(path));
-    if (again == text) return document;
-    text = std::move(again);
+    const bool npz_is_gone =
+        absl::IsNotFound(document.status()) || absl::IsDataLoss(document.status());
+    if (!npz_is_gone || attempt == kAttempts) return document;
   }
 }
 

@@ -41,6 +41,10 @@ std::string_view Node::Kind() const {
   return kKinds[value.index()];
 }
 
+const Node::Members* Node::table() const { return std::get_if<Members>(&value); }
+
+const Node::Items* Node::list() const { return std::get_if<Items>(&value); }
+
 const Node* Node::Find(std::string_view key) const {
   const Members* members = table();
   if (members == nullptr) return nullptr;
@@ -68,7 +72,8 @@ absl::Status NodeReader::WrongType(const Node& node, std::string_view key,
 
 absl::Status NodeReader::CheckKeys(const Node& table, std::string_view prefix,
                                    absl::Span<const std::string_view> known) const {
-  for (const auto& [key, node] : *table.table()) {
+  for (const Node::Member& member : *table.table()) {
+    const std::string& key = member.key;
     if (std::find(known.begin(), known.end(), key) != known.end()) continue;
     std::string message = "unknown key";
     const std::string_view likest =
@@ -81,7 +86,7 @@ absl::Status NodeReader::CheckKeys(const Node& table, std::string_view prefix,
       absl::StrAppend(&message, "; expected one of");
       for (const std::string_view word : known) absl::StrAppend(&message, " ", std::string(word));
     }
-    return Error(&node, Joined(prefix, key), message);
+    return Error(&member.node, Joined(prefix, key), message);
   }
   return absl::OkStatus();
 }

@@ -20,18 +20,25 @@ namespace mergeplan::plan_io {
 // value of a date or time (TOML) is kept as its kind only; no document has one.
 struct Node {
   struct Date {};
+  struct Member;  // a key with its node, see below
   using Items = std::vector<Node>;
-  using Members = std::vector<std::pair<std::string, Node>>;  // in the order of the file
+  using Members = std::vector<Member>;  // in the order of the file
 
   std::variant<std::monostate, bool, std::int64_t, double, std::string, Date, Items, Members> value;
   int line = 0;  // from 1; 0 where unknown
 
   // "a table", "a whole number", …: for errors.
   std::string_view Kind() const;
-  const Members* table() const { return std::get_if<Members>(&value); }
-  const Items* list() const { return std::get_if<Items>(&value); }
+  // The table or list that this is, or nullptr.
+  const Members* table() const;
+  const Items* list() const;
   // The member with that key, or nullptr. O(members).
   const Node* Find(std::string_view key) const;
+};
+
+struct Node::Member {
+  std::string key;
+  Node node;
 };
 
 // Parse a whole file. Errors are INVALID_ARGUMENT and begin "FILE:LINE:COLUMN:". `file` is only

@@ -39,7 +39,6 @@ class Cursor {
     return old;
   }
   friend bool operator==(const Cursor& a, const Cursor& b) { return a.at_ == b.at_; }
-  friend bool operator!=(const Cursor& a, const Cursor& b) { return a.at_ != b.at_; }
 
  private:
   void Advance() {
@@ -143,7 +142,7 @@ class Builder {
       items->push_back(std::move(node));
     } else {
       std::get<Node::Members>(open_.back().node.value)
-          .emplace_back(std::move(open_.back().key), std::move(node));
+          .push_back({std::move(open_.back().key), std::move(node)});
     }
   }
 

@@ -16,10 +16,11 @@ Node Convert(const toml::node& from) {
   out.line = static_cast<int>(from.source().begin.line);
   if (const auto* table = from.as_table()) {
     // toml++ sorts by key; documents are read in the order of the file.
-    std::vector<std::pair<toml::source_position, std::pair<std::string, Node>>> members;
+    std::vector<std::pair<toml::source_position, Node::Member>> members;
     members.reserve(table->size());
     for (const auto& [key, value] : *table) {
-      members.emplace_back(key.source().begin, std::pair{std::string(key.str()), Convert(value)});
+      members.emplace_back(key.source().begin,
+                           Node::Member{std::string(key.str()), Convert(value)});
     }
     std::stable_sort(members.begin(), members.end(),
                      [](const auto& a, const auto& b) { return a.first < b.first; });

@@ -54,13 +54,18 @@ absl::StatusOr<StoredArrays> ReadStoredArrays(const NodeReader& read, const Node
                         absl::StrCat("unknown array \"", key, "\", expected alpha, sigma, ",
                                      "variances, weights, value or tau"));
     }
-    MP_ASSIGN_OR_RETURN(NpyArray array, ReadNpzArray(npz, key));
-    if (array.shape.size() != 1) {
+    auto array = ReadNpzArray(npz, key);
+    if (!array.ok()) {
+      const absl::Status error =
+          read.Error(&item, "arrays.names", std::string(array.status().message()));
+      return absl::Status(array.status().code(), error.message());
+    }
+    if (array->shape.size() != 1) {
       return read.Error(
           &item, "arrays.names",
-          absl::StrCat(npz, " holds ", key, " with ", array.shape.size(), " axes, expected one"));
+          absl::StrCat(npz, " holds ", key, " with ", array->shape.size(), " axes, expected one"));
     }
-    arrays[std::move(key)] = std::move(array.values);
+    arrays[std::move(key)] = std::move(array->values);
   }
   return arrays;
 }

@@ -46,7 +46,7 @@ TEST(Checkpoint, GivesBackTheSameState) {
   ASSERT_TRUE(read.ok()) << read.status();
   ASSERT_EQ(read->merges.size(), state.merges.size());
   for (size_t m = 0; m < state.merges.size(); ++m) {
-    const MergeRecord &a = read->merges[m], &b = state.merges[m];
+    const TrainedMerge &a = read->merges[m], &b = state.merges[m];
     EXPECT_EQ(a.trained, b.trained);
     EXPECT_EQ(a.value, b.value);
     EXPECT_EQ(a.curve, b.curve);

@@ -3,11 +3,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <numeric>
 #include <utility>
 
 #include "planner/operators/canonical.h"
+#include "planner/operators/law.h"
 #include "tests/adapters/support.h"
 
 namespace mergeplan {
@@ -89,6 +91,39 @@ TEST(Executor, HugeBatchesGiveTheModelsValues) {
   }
 }
 
+// The whole student against draws of the exact law through the tree: p-values of all dimensions,
+// strategies and starts together, Holm at 1 %. The same runs with a rate that is 5 % off must fail.
+TEST(Executor, StudentsAreDrawsOfTheExactLaw) {
+  constexpr int kSteps = 8;
+  const std::vector<double> variances = LogSpaced(0.1, 6.0, 48);
+  for (const double error : {1.0, 1.05}) {
+    std::vector<double> p_values;
+    for (const Init init : {Init::kChild, Init::kTeacher, Init::kJump, Init::kChildJump}) {
+      const Model law_model = MakeModel(kSteps, variances, Budget::Sgd(0.01, 320, 64), init);
+      const Model run_model =
+          MakeModel(kSteps, variances, Budget::Sgd(0.01 * error, 320, 64), init);
+      const absl::StatusOr<LawTest> law = LawTest::Create(law_model, kSteps - 1);
+      ASSERT_TRUE(law.ok()) << law.status();
+      for (const Strategy strategy : kStrategies) {
+        const Plan plan = Canonical(strategy, kSteps);
+        Executor executor = MakeExecutor(run_model, plan);
+        ASSERT_TRUE(TrainAll(executor).ok());
+        const auto p = law->PValues(plan, executor.Value());
+        ASSERT_TRUE(p.ok()) << p.status();
+        p_values.insert(p_values.end(), p->begin(), p->end());
+      }
+    }
+    EXPECT_EQ(p_values.size(), 16 * variances.size());
+    const std::vector<bool> rejected = HolmReject(p_values, 0.01);
+    const auto count = std::count(rejected.begin(), rejected.end(), true);
+    if (error == 1.0) {
+      EXPECT_EQ(count, 0) << "least p " << *std::min_element(p_values.begin(), p_values.end());
+    } else {
+      EXPECT_GT(count, 50);
+    }
+  }
+}
+
 TEST(Executor, StartsAreThoseOfTheDesign) {
   // A rate so small that nothing moves shows where each merge starts.
   const std::vector<double> variances = {0.2, 3.0};
@@ -154,7 +189,7 @@ TEST(Executor, RecordsWhatAMergeDid) {
   Executor executor = MakeExecutor(model, *plan);
   ASSERT_TRUE(TrainAll(executor).ok());
   EXPECT_EQ(executor.merges_trained(), 2);
-  const MergeRecord& record = executor.records()[1];
+  const TrainedMerge& record = executor.records()[1];
   EXPECT_EQ(record.updates, kUpdates);
   EXPECT_EQ(record.teacher_calls, 2 * kUpdates * kBatch);  // two of its three children are steps
   EXPECT_EQ(record.curve.size(), CurveUpdates(kUpdates).size());

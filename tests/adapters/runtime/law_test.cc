@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstddef>
+#include <filesystem>
 #include <vector>
 
 #include "adapters/runtime/trainer.h"
@@ -79,6 +81,7 @@ TEST(ShrinkageLaw, HoldsOverMergesOfOneAndFiveDimensions) {
     const TrainerState state = TrainToEnd(tasks, options);
     for (int k = 0; k < d; ++k) {
       std::vector<double> gamma;
+      gamma.reserve(kMerges);
       for (int i = 0; i < kMerges; ++i) gamma.push_back(state.parameters[i * d + k]);
       const double g = 2 * options.lr * variances[k];
       const Scores s = Compare(gamma.data(), kMerges, g, options.batch, options.updates);
@@ -101,6 +104,47 @@ TEST(ShrinkageLaw, SeesARateThatIsFivePerCentOff) {
   const Scores s = Compare(state.parameters.data(), kTrials, g, options.batch, options.updates);
   EXPECT_LT(s.mean, -20);
   EXPECT_LT(s.second, -20);
+}
+
+// The same on a GPU, where noise and step are others.
+TEST(ShrinkageLaw, HoldsOnCuda) {
+  if (!std::filesystem::exists("/dev/nvidia0")) {
+    GTEST_SKIP() << "no CUDA device: /dev/nvidia0 is missing";
+  }
+  const absl::StatusOr<Device> device = OpenDevice("cuda");
+  ASSERT_TRUE(device.ok()) << device.status();
+  constexpr int kTrials = 20000;
+  for (const DType dtype : {DType::kFloat64, DType::kFloat32}) {
+    for (const int batch : {4, 64}) {
+      TrainerOptions options;
+      options.lr = 0.05;
+      options.batch = batch;
+      options.updates = 70;  // more than one Advance
+      options.dtype = dtype;
+      options.device = *device;
+      const double n = 0.1;
+      const double g = 2 * options.lr * n;
+      const std::vector<MergeTask> tasks = {ShrinkageTask({1, 2}, kTrials, n),
+                                            ShrinkageTask({3, 4}, kTrials, n)};
+      auto trainer = Trainer::Create(tasks, options);
+      ASSERT_TRUE(trainer.ok()) << trainer.status();
+      ASSERT_TRUE((*trainer)->Advance().ok());
+      const TrainerState middle = (*trainer)->Save();
+      while (!(*trainer)->done()) ASSERT_TRUE((*trainer)->Advance().ok());
+      const TrainerState state = (*trainer)->Save();
+      for (int i = 0; i < 2; ++i) {
+        const Scores s = Compare(state.parameters.data() + static_cast<std::ptrdiff_t>(i) * kTrials,
+                                 kTrials, g, batch, options.updates);
+        EXPECT_LT(std::abs(s.mean), kLimit) << "batch " << batch << ", merge " << i;
+        EXPECT_LT(std::abs(s.second), kLimit) << "batch " << batch << ", merge " << i;
+      }
+      auto resumed = Trainer::Create(tasks, options);
+      ASSERT_TRUE(resumed.ok());
+      ASSERT_TRUE((*resumed)->Restore(middle).ok());
+      while (!(*resumed)->done()) ASSERT_TRUE((*resumed)->Advance().ok());
+      EXPECT_EQ((*resumed)->Save().parameters, state.parameters);
+    }
+  }
 }
 
 // Independent noise for every dimension and every merge: no correlation between their results.

@@ -51,6 +51,7 @@ class Child {
       : out_(folder.File("stdout")), err_(folder.File("stderr")) {
     arguments.insert(arguments.begin(), Program());
     std::vector<char*> argv;
+    argv.reserve(arguments.size() + 1);
     for (std::string& a : arguments) argv.push_back(a.data());
     argv.push_back(nullptr);
     pid_ = fork();
@@ -99,6 +100,7 @@ class Distill : public ::testing::Test {
   static Outcome Run(std::vector<std::string> arguments) {
     arguments.insert(arguments.begin(), "mergeplan-torch");
     std::vector<const char*> argv;
+    argv.reserve(arguments.size());
     for (const std::string& a : arguments) argv.push_back(a.c_str());
     ::testing::internal::CaptureStdout();
     ::testing::internal::CaptureStderr();

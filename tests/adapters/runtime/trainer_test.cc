@@ -113,6 +113,7 @@ TEST(Trainer, ResultsDoNotDependOnWhatTrainsTogetherOrOnThreads) {
   ASSERT_GT(DrawLayout::Of(100, kDims).lanes, 1);
   const TrainerOptions options = Options(100, 60);
   std::vector<MergeTask> tasks;
+  tasks.reserve(5);
   for (int i = 0; i < 5; ++i) tasks.push_back(RandomTask({2 * i + 1, 2 * i + 2}, kDims, i));
   SetThreads(1);
   const TrainerState together = TrainToEnd(tasks, options);

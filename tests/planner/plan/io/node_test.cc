@@ -68,8 +68,8 @@ TEST(ParseTomlTest, LinesAndOrder) {
   EXPECT_EQ(root->Find("z")->line, 1);
   EXPECT_EQ((*root->Find("a")->list())[1].line, 5);
   ASSERT_EQ(root->Find("t")->table()->size(), 2U);
-  EXPECT_EQ((*root->Find("t")->table())[0].first, "y");
-  EXPECT_EQ((*root->Find("t")->table())[1].first, "b");
+  EXPECT_EQ((*root->Find("t")->table())[0].key, "y");
+  EXPECT_EQ((*root->Find("t")->table())[1].key, "b");
 }
 
 TEST(ParseTomlTest, ErrorsSayWhere) {
