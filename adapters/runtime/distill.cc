@@ -88,9 +88,13 @@ absl::StatusOr<int> Distill(const DistillArguments& arguments, const DistillOutp
     made = ResumedJob(arguments, folder);
     MP_RETURN_IF_ERROR(made.status());
     if (folder.previous()->status == RunStatus::kFinished) {
-      MP_ASSIGN_OR_RETURN(const RunSummary summary, ReadSummary(folder.File("result.toml")));
-      Print(summary, RunStatus::kFinished, folder.path(), output.json);
-      return kDone;
+      const absl::StatusOr<RunSummary> summary = ReadSummary(folder.File("result.toml"));
+      if (summary.ok()) {
+        Print(*summary, RunStatus::kFinished, folder.path(), output.json);
+        return kDone;
+      }
+      std::fprintf(stderr, "mergeplan distill: %s; the result is made again\n",
+                   std::string(summary.status().message()).c_str());
     }
   }
   const Job& job = *made;
@@ -120,7 +124,9 @@ absl::StatusOr<int> Distill(const DistillArguments& arguments, const DistillOutp
     if (state.ok()) {
       MP_RETURN_IF_ERROR(executor.Restore(*std::move(state)));
     } else if (!absl::IsNotFound(state.status())) {
-      return state.status();
+      return absl::Status(state.status().code(),
+                          absl::StrCat(std::string(state.status().message()),
+                                       "; remove this file to train again from the beginning"));
     }
   }
 

@@ -1,6 +1,8 @@
 #include "adapters/runtime/program.h"
 
 #include <CLI/CLI.hpp>
+#include <csignal>
+#include <cstdint>
 #include <cstdio>
 #include <optional>
 #include <string>
@@ -36,7 +38,10 @@ void AddOptions(CLI::App* command, DistillArguments& a, DistillOutput& output) {
   Add(command, "--schedule", a.schedule,
       "Name (cosine, flow:shift=3, ...), scheduler_config.json, or a file with alpha and sigma");
   Add(command, "--lr", a.lr, "Learning rate of SGD");
-  Add(command, "--iterations", a.iterations, "Updates per merge");
+  // Larger numbers have no exact place in files, and CLI11 would clamp what does not fit.
+  constexpr std::int64_t kLargest = std::int64_t{1} << 53;
+  Add(command, "--iterations", a.iterations, "Updates per merge")
+      ->check(CLI::Range(std::int64_t{0}, kLargest));
   Add(command, "--feature-norm", a.feature_norm,
       "Squared norm of the feature that feeds the operator [1]");
   Add(command, "--init", a.init, "Start of a merge: child, teacher, jump, child-jump [child]");
@@ -45,10 +50,11 @@ void AddOptions(CLI::App* command, DistillArguments& a, DistillOutput& output) {
       "What the student is compared with: surrogate, teacher, data [surrogate]");
   Add(command, "--basis", a.basis, "diagonal or pca [what the spectrum recommends]");
   Add(command, "--batch", a.batch, "Samples per update [the plan's, or 64]");
-  Add(command, "--seed", a.seed, "Seed of all noise [0]");
+  Add(command, "--seed", a.seed, "Seed of all noise [0]")->check(CLI::Range(-kLargest, kLargest));
   Add(command, "--dtype", a.dtype, "float64 or float32 [float64]");
   Add(command, "--device", a.device, "cpu, cuda or cuda:N [cpu]");
   command->add_option("--threads", a.threads, "Threads of a training step; 0: all")
+      ->check(CLI::Range(0, 256))
       ->capture_default_str();
   command->add_option("--plugin-dir", a.plugin_folders, "More folders with plugins");
   command->add_option("--set", a.parameters, "Parameter of the plugin, NAME=VALUE");
@@ -83,7 +89,14 @@ int RunProgram(int argc, const char* const* argv) {
     std::fprintf(stderr, "mergeplan distill: %s; see mergeplan distill --help\n", error.what());
     return 2;
   }
-  return RunDistill(arguments, output);
+  // A reader that goes away must not end a training.
+  std::signal(SIGPIPE, SIG_IGN);
+  const int code = RunDistill(arguments, output);
+  if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
+    std::fprintf(stderr, "mergeplan distill: the output could not be written to stdout\n");
+    return code == 0 ? 1 : code;
+  }
+  return code;
 }
 
 }  // namespace mergeplan

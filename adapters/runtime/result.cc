@@ -148,6 +148,11 @@ absl::StatusOr<RunSummary> ReadSummary(const std::string& path) {
     return absl::InvalidArgumentError(absl::StrCat(path, ": line ", error.source().begin.line, ": ",
                                                    std::string(error.description())));
   }
+  const std::string arrays = path.substr(0, path.rfind('/') + 1) + "result.npz";
+  MP_ASSIGN_OR_RETURN(const std::string sha256, Sha256OfFile(arrays));
+  if (table["arrays"]["sha256"].value<std::string>() != sha256) {
+    return absl::DataLossError(absl::StrCat(arrays, ": does not match the hash in ", path));
+  }
   const auto strategy = table["strategy"].value<std::string>();
   const auto reference = table["reference"].value<std::string>();
   const auto predicted = table["predicted_error"].value<double>();

@@ -27,7 +27,7 @@ RunSummary Summarize(const Job& job, const Executor& executor);
 // make of the same unit noise, in the data's units, the mean added back.
 absl::Status WriteResult(const Job& job, const Executor& executor, const RunFolder& folder);
 
-// The summary out of a result.toml.
+// The summary out of a result.toml whose arrays are whole; else DATA_LOSS or what reading says.
 absl::StatusOr<RunSummary> ReadSummary(const std::string& path);
 
 }  // namespace mergeplan

@@ -12,6 +12,7 @@
 #include <limits>
 #include <sstream>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -82,8 +83,12 @@ class TableReader {
 };
 
 // What may lie in a folder in which a run was about to begin.
+// What a write beside leaves when the program is killed before it renames.
+bool IsHalfWritten(const std::string& name) { return name.find(".tmp-") != std::string::npos; }
+
 bool IsLeftover(const std::string& name) {
-  return name == "lock" || absl::StartsWith(name, "plan.") || absl::StartsWith(name, ".");
+  return name == "lock" || absl::StartsWith(name, "plan.") || absl::StartsWith(name, "plan-") ||
+         absl::StartsWith(name, ".") || IsHalfWritten(name);
 }
 
 }  // namespace
@@ -144,6 +149,13 @@ absl::StatusOr<RunFolder> RunFolder::Open(const std::string& path, bool resume) 
     return absl::FailedPreconditionError(
         absl::StrCat("-o ", path, ": another program is working in this folder"));
   }
+  // Nobody else writes here now, so what is half-written stays so.
+  std::error_code error;
+  std::vector<fs::path> half_written;
+  for (const auto& entry : fs::directory_iterator(path, error)) {
+    if (IsHalfWritten(entry.path().filename().string())) half_written.push_back(entry.path());
+  }
+  for (const fs::path& file : half_written) fs::remove(file, error);
   if (resume) {
     MP_ASSIGN_OR_RETURN(folder.previous_, ReadRunInfo(folder.File("run.toml")));
   }

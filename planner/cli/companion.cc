@@ -1,3 +1,4 @@
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -24,8 +25,10 @@ constexpr Companion kCompanions[] = {
 
 pid_t g_child = 0;
 
-extern "C" void Forward(int signal) {
-  if (g_child > 0) ::kill(g_child, signal);
+// Passes on what was sent to this process alone; Ctrl-C on a terminal (SI_KERNEL) reaches the child
+// by itself.
+extern "C" void Forward(int signal, siginfo_t* info, void* /*context*/) {
+  if (g_child > 0 && (signal != SIGINT || info->si_code == SI_USER)) ::kill(g_child, signal);
 }
 
 // bin/mergeplan -> libexec/mergeplan/PROGRAM, in the build tree and where it is installed.
@@ -73,15 +76,20 @@ int RunCompanion(const Companion& companion, int argc, char** argv) {
     return kFailed;
   }
   if (g_child == 0) {
+    // Nothing trains on unseen when this process is killed: the child then stops as on SIGTERM,
+    // resumable.
+    ::prctl(PR_SET_PDEATHSIG, SIGTERM);
     ::execv(path.c_str(), arguments.data());
     std::fprintf(stderr, "mergeplan %s: %s could not be started: %s\n", command.c_str(),
                  path.c_str(), std::strerror(errno));
     ::_exit(kFailed);
   }
-  // Ctrl-C reaches the child through the terminal; the child decides how to stop, and this waits
-  // for it. SIGTERM comes to this process alone and is passed on.
-  std::signal(SIGINT, SIG_IGN);
-  std::signal(SIGTERM, Forward);
+  // The child decides how to stop, and this waits for it.
+  struct sigaction action = {};
+  action.sa_sigaction = Forward;
+  action.sa_flags = SA_SIGINFO | SA_RESTART;
+  sigemptyset(&action.sa_mask);
+  for (int signal : {SIGINT, SIGTERM}) sigaction(signal, &action, nullptr);
   int status = 0;
   while (::waitpid(g_child, &status, 0) < 0 && errno == EINTR) {
   }

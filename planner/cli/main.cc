@@ -62,7 +62,12 @@ int main(int argc, char** argv) {
     }
   }
   try {
-    return RunCommand(argc, argv);
+    const int code = RunCommand(argc, argv);
+    if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
+      std::fprintf(stderr, "mergeplan: the output could not be written to stdout\n");
+      return code == mergeplan::cli::kDone ? mergeplan::cli::kFailed : code;
+    }
+    return code;
   } catch (const std::exception& e) {
     std::fprintf(stderr, "mergeplan: %s\n", e.what());
     return mergeplan::cli::kFailed;
