@@ -1,3 +1,7 @@
+#include <elf.h>
+
+#include <cstddef>
+#include <cstring>
 #include <filesystem>
 #include <map>
 #include <string>
@@ -150,6 +154,27 @@ TEST(Loader, CutLibrariesAreErrorsAndNoCrash) {
       EXPECT_THAT(Message(plugin.status()), HasSubstr("truncated library"));
     }
   }
+}
+
+// Without section headers (some strip them) only the segments tell that the file was cut.
+TEST(Loader, CutLibrariesWithoutSectionHeaders) {
+  const PluginFolder whole;
+  std::string bytes = Slurp(whole.CopyLibrary("odd"));
+  std::memset(bytes.data() + offsetof(Elf64_Ehdr, e_shoff), 0, sizeof(Elf64_Ehdr::e_shoff));
+  std::memset(bytes.data() + offsetof(Elf64_Ehdr, e_shnum), 0, sizeof(Elf64_Ehdr::e_shnum));
+  {
+    const PluginFolder folder;
+    folder.Write("odd.so", bytes);
+    folder.Write("odd.toml", kOddManifest);
+    const auto plugin = LoadPlugin("odd", {folder.path()});
+    EXPECT_TRUE(plugin.ok()) << plugin.status();
+  }
+  const PluginFolder folder;
+  folder.Write("odd.so", bytes.substr(0, bytes.size() / 4));
+  folder.Write("odd.toml", kOddManifest);
+  const auto plugin = LoadPlugin("odd", {folder.path()});
+  EXPECT_EQ(plugin.status().code(), absl::StatusCode::kDataLoss) << plugin.status();
+  EXPECT_THAT(Message(plugin.status()), HasSubstr("its segment "));
 }
 
 TEST(Loader, OtherFiles) {
