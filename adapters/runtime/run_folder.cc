@@ -82,10 +82,10 @@ class TableReader {
   std::vector<std::string> seen_;
 };
 
-// What may lie in a folder in which a run was about to begin.
 // What a write beside leaves when the program is killed before it renames.
 bool IsHalfWritten(const std::string& name) { return name.find(".tmp-") != std::string::npos; }
 
+// What may lie in a folder in which a run was about to begin.
 bool IsLeftover(const std::string& name) {
   return name == "lock" || absl::StartsWith(name, "plan.") || absl::StartsWith(name, "plan-") ||
          absl::StartsWith(name, ".") || IsHalfWritten(name);
