@@ -199,6 +199,39 @@ TEST_F(Distill, PrintsJson) {
   EXPECT_GT(object["achieved_error"].get<double>(), 0);
 }
 
+TEST_F(Distill, ADamagedResultIsMadeAgain) {
+  ASSERT_EQ(Run(Small("boot", "run")).code, 0);
+  ASSERT_EQ(Run(Small("boot", "twin")).code, 0);
+  for (const char* lost : {"result.npz", "result.toml"}) {
+    ASSERT_TRUE(std::filesystem::remove(File("run") + "/" + lost));
+    const Outcome again = Run({"distill", "--resume", "--quiet", "-o", File("run")});
+    ASSERT_EQ(again.code, 0) << again.err;
+    EXPECT_THAT(again.err, HasSubstr(std::string(lost)));
+    ExpectSameResult("run", "twin");
+  }
+  ASSERT_TRUE(WriteFileAtomically(File("run") + "/result.npz", "half").ok());
+  ASSERT_EQ(Run({"distill", "--resume", "--quiet", "-o", File("run")}).code, 0);
+  ExpectSameResult("run", "twin");
+}
+
+TEST_F(Distill, HalfWrittenFilesDoNotBlockAFolder) {
+  std::filesystem::create_directory(File("run"));
+  ASSERT_TRUE(WriteFileAtomically(File("run") + "/run.toml.tmp-12-0", "half").ok());
+  const Outcome outcome = Run(Small("boot", "run"));
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_FALSE(std::filesystem::exists(File("run") + "/run.toml.tmp-12-0"));
+}
+
+TEST_F(Distill, NumbersThatDoNotFitAreRefusedNotClamped) {
+  for (const std::vector<std::string>& more :
+       {std::vector<std::string>{"--seed", "18446744073709551616"},
+        std::vector<std::string>{"--threads", "1000"}}) {
+    const Outcome outcome = Run(Small("boot", "run", more));
+    EXPECT_EQ(outcome.code, 2);
+    EXPECT_THAT(outcome.err, AllOf(HasSubstr(more[0]), HasSubstr("not in range")));
+  }
+}
+
 TEST_F(Distill, HandlesASingleStepAndFloat32) {
   ASSERT_EQ(Run({"distill", "--strategy", "boot", "--teacher-steps", "1", "--schedule", "cosine",
                  "--lr", "0.05", "--iterations", "10", "--teacher", Teacher(), "-o", File("one")})
