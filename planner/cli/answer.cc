@@ -6,21 +6,9 @@
 #include "absl/strings/str_format.h"
 #include "planner/base/status_macros.h"
 #include "planner/operators/canonical.h"
+#include "planner/plan/io/evaluate.h"
 
 namespace mergeplan::cli {
-
-absl::StatusOr<StrategyFigures> FiguresOf(const Model& model, const Plan& plan,
-                                          const std::string& name) {
-  StrategyFigures out;
-  out.name = name;
-  out.objective = model.Objective(plan);
-  out.merges_trained = plan.size();
-  const Budget shared =
-      model.budget().SharedOver(plan.size(), model.steps() - plan.student_steps());
-  MP_ASSIGN_OR_RETURN(const Model same_total, model.WithBudget(shared));
-  out.objective_equal_total_time = same_total.Objective(plan);
-  return out;
-}
 
 absl::StatusOr<std::vector<StrategyFigures>> CanonicalFigures(const Model& model,
                                                               int student_steps) {
@@ -28,7 +16,7 @@ absl::StatusOr<std::vector<StrategyFigures>> CanonicalFigures(const Model& model
   for (Strategy strategy : kStrategies) {
     MP_ASSIGN_OR_RETURN(const Plan plan, CanonicalPlan(strategy, model.steps(), student_steps));
     MP_ASSIGN_OR_RETURN(StrategyFigures row,
-                        FiguresOf(model, plan, std::string(ToString(strategy))));
+                        FiguresOf(model, std::string(ToString(strategy)), plan));
     out.push_back(std::move(row));
   }
   return out;
@@ -58,7 +46,7 @@ absl::StatusOr<PlanDocument> DocumentOf(const Question& question, const SearchRe
   document.objective = result.objective;
   document.objective_surrogate = model.Objective(document.value, Reference::kSurrogate);
   document.objective_teacher = model.Objective(document.value, Reference::kTeacher);
-  MP_ASSIGN_OR_RETURN(const StrategyFigures own, FiguresOf(model, result.plan, "plan"));
+  MP_ASSIGN_OR_RETURN(const StrategyFigures own, FiguresOf(model, "plan", result.plan));
   document.objective_equal_total_time = own.objective_equal_total_time;
   document.lower_bound = result.lower_bound;
   document.tolerance = result.tolerance;

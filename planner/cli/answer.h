@@ -10,12 +10,7 @@
 
 namespace mergeplan::cli {
 
-// A plan's figures under both budgets: the time per merge that was asked for, and the same time in
-// all, namely what BOOT spends, (T - N) merges' worth, shared equally by the plan's merges.
-absl::StatusOr<StrategyFigures> FiguresOf(const Model& model, const Plan& plan,
-                                          const std::string& name);
-
-// The four canonical strategies, inside N equal blocks.
+// The four canonical strategies, inside N equal blocks, under both budgets.
 absl::StatusOr<std::vector<StrategyFigures>> CanonicalFigures(const Model& model,
                                                               int student_steps);
 

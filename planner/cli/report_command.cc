@@ -17,6 +17,7 @@
 #include "planner/cli/command.h"
 #include "planner/cli/run_results.h"
 #include "planner/operators/law.h"
+#include "planner/plan/io/evaluate.h"
 #include "planner/report/report.h"
 #include "planner/spectrum/spectrum.h"
 

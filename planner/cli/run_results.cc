@@ -11,6 +11,7 @@
 #include "planner/base/status_macros.h"
 #include "planner/data/npz.h"
 #include "planner/operators/law.h"
+#include "planner/plan/io/evaluate.h"
 
 namespace mergeplan::cli {
 namespace {
@@ -83,21 +84,6 @@ absl::Status FillLaw(const Model& model, StrategyResult& result) {
 }
 
 }  // namespace
-
-absl::StatusOr<Model> ModelOf(const PlanDocument& document) {
-  ModelSpec spec;
-  spec.schedule.spec = spec.schedule.name = document.schedule_spec;
-  spec.schedule.alpha = document.alpha;
-  spec.schedule.sigma = document.sigma;
-  spec.schedule.level_scale.assign(document.alpha.size(), 1.0);
-  spec.schedule.data_scale = document.data_scale;
-  spec.variances = document.variances;
-  spec.weights = document.weights;
-  spec.budget = document.budget;
-  spec.init = document.init;
-  spec.reference = document.reference;
-  return Model::Create(std::move(spec));
-}
 
 absl::StatusOr<RunResults> ReadRunResults(const std::string& folder) {
   RunResults out;

@@ -3,7 +3,6 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "planner/operators/model.h"
 #include "planner/report/report.h"
 
 namespace mergeplan::cli {
@@ -21,8 +20,5 @@ struct RunResults {
 // Errors name the file: a run that is not finished (and how to finish it), a result that does not
 // belong to its plan, arrays that do not match their hash.
 absl::StatusOr<RunResults> ReadRunResults(const std::string& folder);
-
-// The model that a plan file rests on.
-absl::StatusOr<Model> ModelOf(const PlanDocument& document);
 
 }  // namespace mergeplan::cli
