@@ -90,7 +90,7 @@ class PictureSource : public CheckedSource {
   // Decodes the next picture and says what errors call it; false at the end.
   virtual absl::StatusOr<bool> Next(Image& image, std::string& where) = 0;
 
-  absl::StatusOr<int> Fill(float* rows, int most) override {
+  absl::StatusOr<int> Fill(double* rows, int most) override {
     std::string where;
     for (int filled = 0; filled < most; ++filled) {
       if (!pending_) {

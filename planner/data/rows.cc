@@ -47,7 +47,7 @@ class RowSource : public CheckedSource {
   }
 
  protected:
-  absl::StatusOr<int> Fill(float* rows, int most) override {
+  absl::StatusOr<int> Fill(double* rows, int most) override {
     if (next_ == samples_) {
       MP_RETURN_IF_ERROR(in_->ExpectEnd());
       return 0;
@@ -163,7 +163,7 @@ class FortranSource : public CheckedSource {
   }
 
  protected:
-  absl::StatusOr<int> Fill(float* rows, int most) override {
+  absl::StatusOr<int> Fill(double* rows, int most) override {
     const int count = static_cast<int>(std::min<std::int64_t>(most, samples_ - next_));
     if (count == 0) return 0;
     const std::int64_t d = dimensions();
@@ -212,7 +212,7 @@ class FortranSource : public CheckedSource {
   std::int64_t next_ = 0;
   std::vector<std::int64_t> stride_;
   std::vector<char> run_;
-  std::vector<float> column_;
+  std::vector<double> column_;
 };
 
 }  // namespace

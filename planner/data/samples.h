@@ -34,7 +34,7 @@ class SampleSource {
   // end. Errors name the file, the sample and what was expected; with NaN the number of the sample
   // and the flag
   // --skip-nonfinite.
-  virtual absl::StatusOr<int> Read(absl::Span<float> rows) = 0;
+  virtual absl::StatusOr<int> Read(absl::Span<double> rows) = 0;
   // Samples left out so far because they were not finite.
   virtual std::int64_t skipped() const = 0;
 

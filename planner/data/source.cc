@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::int64_t kMostDimensions = std::int64_t{1} << 28;
 
-std::int64_t CountNonfinite(const float* row, std::int64_t dimensions) {
+std::int64_t CountNonfinite(const double* row, std::int64_t dimensions) {
   std::int64_t bad = 0;
   for (std::int64_t i = 0; i < dimensions; ++i) bad += std::isfinite(row[i]) ? 0 : 1;
   return bad;
@@ -43,14 +43,14 @@ absl::Status CheckedSource::Describe(std::vector<std::int64_t> shape, bool is_pi
   return absl::OkStatus();
 }
 
-absl::StatusOr<int> CheckedSource::Read(absl::Span<float> rows) {
+absl::StatusOr<int> CheckedSource::Read(absl::Span<double> rows) {
   if (!status_.ok()) return status_;
   absl::StatusOr<int> got = ReadChecked(rows);
   if (!got.ok()) status_ = got.status();
   return got;
 }
 
-absl::StatusOr<int> CheckedSource::ReadChecked(absl::Span<float> rows) {
+absl::StatusOr<int> CheckedSource::ReadChecked(absl::Span<double> rows) {
   const std::size_t d = static_cast<std::size_t>(dimensions_);
   const int most =
       static_cast<int>(std::min<std::size_t>(rows.size() / d, std::numeric_limits<int>::max()));
@@ -61,21 +61,21 @@ absl::StatusOr<int> CheckedSource::ReadChecked(absl::Span<float> rows) {
   }
   int kept = 0;
   while (kept < most) {
-    float* begin = rows.data() + static_cast<std::size_t>(kept) * d;
+    double* begin = rows.data() + static_cast<std::size_t>(kept) * d;
     MP_ASSIGN_OR_RETURN(const int filled, Fill(begin, most - kept));
     if (filled == 0) break;
     int good = filled;
     if (may_be_nonfinite_) {
       good = 0;
       for (int i = 0; i < filled; ++i) {
-        float* row = begin + static_cast<std::size_t>(i) * d;
+        double* row = begin + static_cast<std::size_t>(i) * d;
         if (CountNonfinite(row, dimensions_) > 0) {
           if (!skip_nonfinite_) return Nonfinite(rows, begin, i, filled);
           ++skipped_;
           continue;
         }
         if (good != i)
-          std::memcpy(begin + static_cast<std::size_t>(good) * d, row, d * sizeof(float));
+          std::memcpy(begin + static_cast<std::size_t>(good) * d, row, d * sizeof(double));
         ++good;
       }
     }
@@ -92,10 +92,10 @@ absl::StatusOr<int> CheckedSource::ReadChecked(absl::Span<float> rows) {
 
 // The error for row `bad_row` of the `filled` rows at `begin`, the latest that Fill gave. The rest
 // of the data is read, into `rows`, to tell how many are like it.
-absl::Status CheckedSource::Nonfinite(absl::Span<float> rows, const float* begin, int bad_row,
+absl::Status CheckedSource::Nonfinite(absl::Span<double> rows, const double* begin, int bad_row,
                                       int filled) {
   const std::size_t d = static_cast<std::size_t>(dimensions_);
-  const auto count_bad = [&](const float* first, int from, int to) {
+  const auto count_bad = [&](const double* first, int from, int to) {
     std::int64_t bad = 0;
     for (int i = from; i < to; ++i) {
       bad += CountNonfinite(first + static_cast<std::size_t>(i) * d, dimensions_) > 0 ? 1 : 0;
@@ -119,7 +119,7 @@ absl::Status CheckedSource::Nonfinite(absl::Span<float> rows, const float* begin
   return absl::InvalidArgumentError(absl::StrCat(
       name_, ": sample ", number, " (counted from 0) has ", values,
       " values that are NaN or infinite, as ", complete ? "" : "at least ", bad, " of ", total,
-      " samples have; expected finite values as float32: give --skip-nonfinite to leave such "
+      " samples have; expected finite values: give --skip-nonfinite to leave such "
       "samples out"));
 }
 

@@ -25,14 +25,14 @@ class CheckedSource : public SampleSource {
   bool is_pixels() const override { return is_pixels_; }
   std::optional<std::int64_t> size() const override { return size_; }
   std::int64_t skipped() const override { return skipped_; }
-  absl::StatusOr<int> Read(absl::Span<float> rows) final;
+  absl::StatusOr<int> Read(absl::Span<double> rows) final;
 
  protected:
   CheckedSource(std::string name, const SamplesOptions& options)
       : name_(std::move(name)), skip_nonfinite_(options.skip_nonfinite) {}
 
   // Fills up to `most` rows and returns how many; 0 at the end, after checking it.
-  virtual absl::StatusOr<int> Fill(float* rows, int most) = 0;
+  virtual absl::StatusOr<int> Fill(double* rows, int most) = 0;
 
   const std::string& name() const { return name_; }
   // Sets what a source must know before the first Read. Shapes with no value or more than 2^28 are
@@ -41,8 +41,8 @@ class CheckedSource : public SampleSource {
                         std::optional<std::int64_t> size, bool may_be_nonfinite);
 
  private:
-  absl::StatusOr<int> ReadChecked(absl::Span<float> rows);
-  absl::Status Nonfinite(absl::Span<float> rows, const float* begin, int bad_row, int filled);
+  absl::StatusOr<int> ReadChecked(absl::Span<double> rows);
+  absl::Status Nonfinite(absl::Span<double> rows, const double* begin, int bad_row, int filled);
 
   std::string name_;  // what errors call it
   bool skip_nonfinite_;

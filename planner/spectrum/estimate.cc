@@ -60,7 +60,7 @@ class BatchReader {
     }
     return filled;
   }
-  absl::Span<const float> samples(int count) const {
+  absl::Span<const double> samples(int count) const {
     return absl::MakeConstSpan(buffer_).subspan(0, static_cast<std::size_t>(count) * d_);
   }
   int capacity() const { return rows_; }
@@ -69,7 +69,7 @@ class BatchReader {
   SampleSource& source_;
   const int d_;
   const int rows_;
-  std::vector<float> buffer_;
+  std::vector<double> buffer_;
 };
 
 absl::StatusOr<int> CheckedDimensions(const std::vector<std::int64_t>& shape) {
@@ -149,26 +149,29 @@ absl::StatusOr<std::vector<double>> KurtosisAlong(const std::vector<double>& vec
   const std::vector<float> directions(vectors.begin(), vectors.end());
   MomentAccumulator moments(d, /*with_covariance=*/false, threads, kernels);
   BatchReader reader(source, d);
+  std::vector<double> widened(static_cast<std::size_t>(reader.capacity()) * d);
   std::vector<float> centred(static_cast<std::size_t>(reader.capacity()) * d),
       projected(centred.size());
   while (true) {
     MP_ASSIGN_OR_RETURN(const int count, reader.Next());
     if (count == 0) break;
-    const float* stored = reader.samples(count).data();
+    const double* stored = reader.samples(count).data();
     MP_RETURN_IF_ERROR(ParallelFor((count + kRows - 1) / kRows, threads, [&](int task) {
       const int first = task * kRows, rows = std::min(kRows, count - first);
       const std::size_t begin = static_cast<std::size_t>(first) * d;
       for (int r = 0; r < rows; ++r) {
         const std::size_t row = begin + static_cast<std::size_t>(r) * d;
         for (int i = 0; i < d; ++i) {
-          centred[row + i] = static_cast<float>((double{stored[row + i]} - mean[i]) / unit);
+          centred[row + i] = static_cast<float>((stored[row + i] - mean[i]) / unit);
         }
       }
       return kernels.multiply_transposed_f32(centred.data() + begin, rows, d, directions.data(),
                                              projected.data() + begin);
     }));
+    std::copy(projected.begin(), projected.begin() + static_cast<std::ptrdiff_t>(count) * d,
+              widened.begin());
     MP_RETURN_IF_ERROR(moments.Add(
-        absl::MakeConstSpan(projected).subspan(0, static_cast<std::size_t>(count) * d), count));
+        absl::MakeConstSpan(widened).subspan(0, static_cast<std::size_t>(count) * d), count));
   }
   if (moments.count() != samples) {
     return absl::DataLossError(absl::StrCat("the second pass read ", moments.count(),

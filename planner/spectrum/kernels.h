@@ -17,9 +17,9 @@ struct Kernels {
   // 4th powers of the deviations from it, d each. Where `centred` (count x d) is not null it
   // receives those deviations. A column that is constant gives exact zeros if `shift` holds its
   // value.
-  void (*moments)(const float* samples, std::ptrdiff_t count, std::ptrdiff_t d, const double* shift,
-                  std::ptrdiff_t first, std::ptrdiff_t last, double* centred, double* mean,
-                  double* m2, double* m3, double* m4);
+  void (*moments)(const double* samples, std::ptrdiff_t count, std::ptrdiff_t d,
+                  const double* shift, std::ptrdiff_t first, std::ptrdiff_t last, double* centred,
+                  double* mean, double* m2, double* m3, double* m4);
 
   // Adds centred^T centred to the columns [first, last) of `comoment` (d x d, column-major), on and
   // below the diagonal only (within the block [first, last) x [first, last) too).

@@ -25,20 +25,20 @@ using InputMap = Eigen::Map<const RowMatrix<T>>;
 
 constexpr Index kTile = 64;  // columns whose sums stay in the first-level cache
 
-void Moments(const float* samples, Index count, Index d, const double* shift, Index first,
+void Moments(const double* samples, Index count, Index d, const double* shift, Index first,
              Index last, double* centred, double* mean, double* m2, double* m3, double* m4) {
   for (Index begin = first; begin < last; begin += kTile) {
     const Index width = last - begin < kTile ? last - begin : kTile;
     double sum[kTile] = {}, offset[kTile] = {};
     for (Index c = 0; c < width; ++c) offset[c] = shift[begin + c];
     for (Index r = 0; r < count; ++r) {
-      const float* row = samples + r * d + begin;
+      const double* row = samples + r * d + begin;
       for (Index c = 0; c < width; ++c) sum[c] += double{row[c]} - offset[c];
     }
     double centre[kTile], second[kTile] = {}, third[kTile] = {}, fourth[kTile] = {};
     for (Index c = 0; c < width; ++c) centre[c] = sum[c] / static_cast<double>(count);
     for (Index r = 0; r < count; ++r) {
-      const float* row = samples + r * d + begin;
+      const double* row = samples + r * d + begin;
       double deviation[kTile];
       for (Index c = 0; c < width; ++c) {
         const double x = (double{row[c]} - offset[c]) - centre[c];

@@ -36,7 +36,7 @@ MomentAccumulator::MomentAccumulator(int dimensions, bool with_covariance, int t
       batch_m3_(dimensions),
       batch_m4_(dimensions) {}
 
-absl::Status MomentAccumulator::Add(absl::Span<const float> samples, int count) {
+absl::Status MomentAccumulator::Add(absl::Span<const double> samples, int count) {
   if (shift_.empty()) shift_.assign(samples.begin(), samples.begin() + d_);
   const std::size_t used = static_cast<std::size_t>(count) * d_;
   if (with_covariance_ && centred_.size() < used + d_) centred_.resize(used + d_);

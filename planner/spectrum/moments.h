@@ -24,7 +24,7 @@ class MomentAccumulator {
   // Adds `count` >= 1 samples (count x d, row-major). INVALID_ARGUMENT, naming the dimension, where
   // a value is not finite; RESOURCE_EXHAUSTED when memory runs out. The object is of no use after
   // that.
-  absl::Status Add(absl::Span<const float> samples, int count);
+  absl::Status Add(absl::Span<const double> samples, int count);
 
   std::int64_t count() const { return count_; }
   std::vector<double> Mean() const;

@@ -89,6 +89,34 @@ TEST(AnalyzeCommand, AdviceFollowsTheTheoremsWhereTheyHold) {
   EXPECT_EQ(high_result["recommended_strategy"], "vanilla");
 }
 
+// An offset that float32 could not tell the samples apart by.
+TEST(AnalyzeCommand, KeepsTheSpreadOfDataFarFromZero) {
+  const std::string folder = TestFolder();
+  std::mt19937_64 random(7);
+  std::normal_distribution<double> normal;
+  std::vector<double> far, counts, plain;
+  for (int k = 0; k < 3000; ++k) {
+    const double x = normal(random);
+    plain.push_back(x);
+    far.push_back(1e9 + x);
+    counts.push_back(1e9 + k % 5);
+  }
+  NpzWriter npz;
+  npz.Add("plain", {1500, 2}, plain);
+  npz.Add("far", {1500, 2}, far);
+  npz.Add("counts", {1500, 2}, counts, NpzWriter::Type::kInt64);
+  ASSERT_TRUE(npz.Write(folder + "/x.npz").ok());
+  const auto variances = [&](const std::string& array) {
+    const Outcome run = RunMergeplan("analyze '" + folder + "/x.npz' --array " + array +
+                                     " --basis diagonal --json");
+    EXPECT_EQ(run.code, 0) << run.err;
+    return json::parse(run.out)["variances"].get<std::vector<double>>();
+  };
+  const std::vector<double> expected = variances("plain");
+  for (int k = 0; k < 2; ++k) EXPECT_NEAR(variances("far")[k], expected[k], 1e-6);
+  for (double v : variances("counts")) EXPECT_NEAR(v, 2, 0.01);
+}
+
 TEST(AnalyzeCommand, NotFiniteSamplesAreNamedOrLeftOut) {
   const std::string folder = TestFolder();
   const std::string data = MakeSamples(folder, true);

@@ -36,7 +36,7 @@ struct Summary {
   std::vector<std::int64_t> shape;
   std::int64_t samples = 0;
   double mean = 0;
-  float least = 0, most = 0;
+  double least = 0, most = 0;
 };
 
 Summary Summarize(const std::string& path, const SamplesOptions& options = {}) {
@@ -47,7 +47,7 @@ Summary Summarize(const std::string& path, const SamplesOptions& options = {}) {
   EXPECT_TRUE((*source)->is_pixels());
   out.shape = (*source)->shape();
   const std::int64_t d = (*source)->dimensions();
-  std::vector<float> rows(static_cast<std::size_t>(500 * d));
+  std::vector<double> rows(static_cast<std::size_t>(500 * d));
   double sum = 0;
   out.least = 1e9F;
   out.most = -1e9F;

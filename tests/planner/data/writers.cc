@@ -242,7 +242,7 @@ absl::StatusOr<Rows> ReadAll(const std::string& path, const SamplesOptions& opti
   out.shape = source->shape();
   out.is_pixels = source->is_pixels();
   const std::size_t d = static_cast<std::size_t>(source->dimensions());
-  std::vector<float> rows(d * static_cast<std::size_t>(batch));
+  std::vector<double> rows(d * static_cast<std::size_t>(batch));
   for (;;) {
     MP_ASSIGN_OR_RETURN(const int n, source->Read(absl::MakeSpan(rows)));
     if (n == 0) break;

@@ -82,7 +82,7 @@ struct Rows {
   std::vector<std::int64_t> shape;
   bool is_pixels = false;
   std::int64_t samples = 0, skipped = 0;
-  std::vector<float> values;
+  std::vector<double> values;
 };
 absl::StatusOr<Rows> ReadAll(const std::string& path, const SamplesOptions& options = {},
                              int batch = 7);

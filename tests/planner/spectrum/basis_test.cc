@@ -77,7 +77,7 @@ class BasisTest : public ::testing::Test {
  protected:
   static constexpr int kD = 6, kN = 500;
   void SetUp() override {
-    std::vector<float> stored;
+    std::vector<double> stored;
     for (int r = 0; r < kN; ++r) {
       for (int i = 0; i < kD; ++i) {
         stored.push_back(std::round(127 + 100 * std::sin(r * (i + 1.3)) * std::cos(r * 0.37)));

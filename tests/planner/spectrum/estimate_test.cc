@@ -18,13 +18,14 @@ using ::testing::HasSubstr;
 
 Scaling None() { return Scaling(); }
 
-absl::StatusOr<Spectrum> Estimate(const std::vector<float>& values, std::vector<std::int64_t> shape,
+absl::StatusOr<Spectrum> Estimate(const std::vector<double>& values,
+                                  std::vector<std::int64_t> shape,
                                   const EstimateOptions& options = {}, int batch = 1 << 30) {
   MemorySource source(values, std::move(shape), batch);
   return EstimateSpectrum(source, options);
 }
 
-EstimateOptions WithSecondPass(const std::vector<float>& values,
+EstimateOptions WithSecondPass(const std::vector<double>& values,
                                const std::vector<std::int64_t>& shape) {
   EstimateOptions options;
   options.reopen = [=] { return std::make_unique<MemorySource>(values, shape); };
@@ -34,7 +35,7 @@ EstimateOptions WithSecondPass(const std::vector<float>& values,
 // The plain way: two passes in long double, one entry at a time.
 struct Oracle {
   std::vector<double> mean, covariance, kurtosis;
-  Oracle(const std::vector<float>& values, int d) {
+  Oracle(const std::vector<double>& values, int d) {
     const std::size_t n = values.size() / d;
     std::vector<long double> centre(d);
     for (std::size_t r = 0; r < n; ++r) {
@@ -57,13 +58,13 @@ struct Oracle {
 };
 
 // n samples of d correlated values: skewed factors, mixed, moved by `mean`.
-std::vector<float> Correlated(int n, int d, double mean, double spread, unsigned seed) {
+std::vector<double> Correlated(int n, int d, double mean, double spread, unsigned seed) {
   std::mt19937_64 random(seed);
   std::normal_distribution<double> normal;
   std::vector<double> mix(static_cast<std::size_t>(d) * d);
   for (double& entry : mix) entry = normal(random) / std::sqrt(d);
   std::exponential_distribution<double> factor;
-  std::vector<float> values;
+  std::vector<double> values;
   std::vector<double> factors(d);
   for (int r = 0; r < n; ++r) {
     for (int i = 0; i < d; ++i) factors[i] = (factor(random) - 1) * std::pow(0.9, i);
@@ -91,7 +92,7 @@ class MomentsTest : public ::testing::TestWithParam<Case> {};
 
 TEST_P(MomentsTest, EqualThePlainTwoPassFormulas) {
   const Case c = GetParam();
-  const std::vector<float> values = Correlated(c.n, c.d, c.mean, c.spread, 7);
+  const std::vector<double> values = Correlated(c.n, c.d, c.mean, c.spread, 7);
   const Oracle oracle(values, c.d);
   for (const Kernels* kernels : AllKernels()) {
     SCOPED_TRACE(kernels->name);
@@ -139,7 +140,7 @@ INSTANTIATE_TEST_SUITE_P(Cases, MomentsTest,
 
 TEST(EstimateSpectrum, SurvivesDataThatIsSortedAndDrifts) {
   // The mean of each batch is far from the first sample and from the others.
-  std::vector<float> values;
+  std::vector<double> values;
   std::mt19937_64 random(3);
   std::normal_distribution<double> normal;
   for (int r = 0; r < 60000; ++r) {
@@ -155,7 +156,7 @@ TEST(EstimateSpectrum, SurvivesDataThatIsSortedAndDrifts) {
 }
 
 TEST(EstimateSpectrum, DoesNotDependOnBatchesNorThreads) {
-  const std::vector<float> values = Correlated(3000, 150, 2, 1, 11);
+  const std::vector<double> values = Correlated(3000, 150, 2, 1, 11);
   EstimateOptions options = WithSecondPass(values, {150});
   options.threads = 1;
   const auto whole = Estimate(values, {150}, options);
@@ -172,7 +173,7 @@ TEST(EstimateSpectrum, DoesNotDependOnBatchesNorThreads) {
 
 TEST(EstimateSpectrum, PrincipalDirectionsTurnTheCovarianceToADiagonal) {
   constexpr int kD = 90;
-  const std::vector<float> values = Correlated(2000, kD, 0, 1, 5);
+  const std::vector<double> values = Correlated(2000, kD, 0, 1, 5);
   for (const Kernels* kernels : AllKernels()) {
     SCOPED_TRACE(kernels->name);
     EstimateOptions options = WithSecondPass(values, {9, 10});
@@ -216,7 +217,7 @@ TEST(EstimateSpectrum, PrincipalDirectionsTurnTheCovarianceToADiagonal) {
 }
 
 TEST(EstimateSpectrum, FewerSamplesThanDimensionsGiveVariancesOfZeroNotBelow) {
-  const std::vector<float> values = Correlated(20, 60, 0, 1, 5);
+  const std::vector<double> values = Correlated(20, 60, 0, 1, 5);
   const auto spectrum = Estimate(values, {60}, WithSecondPass(values, {60}));
   ASSERT_TRUE(spectrum.ok()) << spectrum.status();
   for (int i = 0; i < 60; ++i) {
@@ -237,7 +238,7 @@ void ExpectCoverage(Draw draw, bool second_pass, double fewest, double most) {
   std::mt19937_64 random(20240607);
   int diagonal = 0, pca = 0;
   for (int round = 0; round < kRounds; ++round) {
-    std::vector<float> values;
+    std::vector<double> values;
     for (int r = 0; r < kN; ++r) {
       for (const double variance : truth) {
         values.push_back(static_cast<float>(std::sqrt(variance) * draw(random)));
@@ -288,9 +289,9 @@ TEST(Intervals, OfAGaussianAreTooNarrowForSkewedDataAndSaySo) {
 
 TEST(Intervals, DoNotDependOnTheUnit) {
   // Six columns that move together, so that their principal component is larger than any of them.
-  std::vector<float> values = Correlated(500, 6, 0, 0.1, 8);
-  const std::vector<float> together = Correlated(500, 1, 0, 1, 9);
-  float largest = 0;
+  std::vector<double> values = Correlated(500, 6, 0, 0.1, 8);
+  const std::vector<double> together = Correlated(500, 1, 0, 1, 9);
+  double largest = 0;
   for (int i = 0; i < 3000; ++i) {
     values[i] += together[i / 6];
     largest = std::max(largest, std::abs(values[i]));
@@ -298,8 +299,8 @@ TEST(Intervals, DoNotDependOnTheUnit) {
   const auto plain = Estimate(values, {6}, WithSecondPass(values, {6}));
   ASSERT_TRUE(plain.ok()) << plain.status();
   for (const int exponent : {127 - std::ilogb(largest), -120}) {
-    std::vector<float> moved(values);
-    for (float& value : moved) value = std::ldexp(value, exponent);
+    std::vector<double> moved(values);
+    for (double& value : moved) value = std::ldexp(value, exponent);
     const auto spectrum = Estimate(moved, {6}, WithSecondPass(moved, {6}));
     ASSERT_TRUE(spectrum.ok()) << spectrum.status();
     for (int i = 0; i < 6; ++i) {
@@ -312,7 +313,7 @@ TEST(Intervals, DoNotDependOnTheUnit) {
 }
 
 TEST(Intervals, WidenWithTheConfidence) {
-  const std::vector<float> values = Correlated(200, 2, 0, 1, 4);
+  const std::vector<double> values = Correlated(200, 2, 0, 1, 4);
   double width = 0;
   for (const double confidence : {0.5, 0.95, 0.999999}) {
     EstimateOptions options;
@@ -344,7 +345,7 @@ TEST(EstimateSpectrum, WorksInOneDimension) {
 }
 
 TEST(EstimateSpectrum, ConstantDimensionsHaveVarianceZeroExactly) {
-  std::vector<float> values;
+  std::vector<double> values;
   for (int r = 0; r < 10001; ++r) {
     values.insert(values.end(), {0.1f, static_cast<float>(r % 7), -1e6f, 0.3f});
   }
@@ -371,7 +372,7 @@ TEST(EstimateSpectrum, ConstantDimensionsHaveVarianceZeroExactly) {
 }
 
 TEST(EstimateSpectrum, ScalesPixelsByDefaultAndKeepsFloats) {
-  const std::vector<float> values = {0, 255, 255, 0, 51, 204};
+  const std::vector<double> values = {0, 255, 255, 0, 51, 204};
   MemorySource pixels(values, {2});
   pixels.pixels = true;
   const auto scaled = EstimateSpectrum(pixels, {});
@@ -395,7 +396,7 @@ TEST(EstimateSpectrum, SaysRegimeAndRecommendation) {
   // Independent axes with variances 4 and 0.25, in so few samples that chance correlates them.
   std::mt19937_64 random(2);
   std::normal_distribution<double> normal;
-  std::vector<float> mixed, low, high;
+  std::vector<double> mixed, low, high;
   for (int r = 0; r < 100; ++r) {
     const double a = normal(random), b = normal(random);
     mixed.insert(mixed.end(), {static_cast<float>(2 * a), static_cast<float>(0.5 * b)});
@@ -472,8 +473,8 @@ TEST(EstimateSpectrumErrors, HandOnWhatTheReaderSays) {
 }
 
 TEST(EstimateSpectrumErrors, FindDataThatChangesBetweenThePasses) {
-  const std::vector<float> values = Correlated(10, 2, 0, 1, 1);
-  const std::vector<float> shorter(values.begin(), values.end() - 2);
+  const std::vector<double> values = Correlated(10, 2, 0, 1, 1);
+  const std::vector<double> shorter(values.begin(), values.end() - 2);
   const auto fewer = Estimate(values, {2}, WithSecondPass(shorter, {2}));
   EXPECT_EQ(fewer.status().code(), absl::StatusCode::kDataLoss);
   EXPECT_THAT(fewer.status().message(), HasSubstr("second pass read 9 samples, the first 10"));

@@ -13,7 +13,7 @@ namespace mergeplan {
 // Samples that stand in memory, handed out at most `batch` at a time.
 class MemorySource : public SampleSource {
  public:
-  MemorySource(std::vector<float> values, std::vector<std::int64_t> shape, int batch = 1 << 30)
+  MemorySource(std::vector<double> values, std::vector<std::int64_t> shape, int batch = 1 << 30)
       : values_(std::move(values)), shape_(std::move(shape)), batch_(batch) {
     for (const std::int64_t extent : shape_) d_ *= static_cast<std::size_t>(extent);
   }
@@ -21,7 +21,7 @@ class MemorySource : public SampleSource {
   const std::vector<std::int64_t>& shape() const override { return shape_; }
   bool is_pixels() const override { return pixels; }
   std::optional<std::int64_t> size() const override { return std::nullopt; }
-  absl::StatusOr<int> Read(absl::Span<float> rows) override {
+  absl::StatusOr<int> Read(absl::Span<double> rows) override {
     if (!error.ok() && next_ >= error_after) return error;
     const std::size_t left = (values_.size() - next_) / d_;
     const std::size_t count = std::min({left, rows.size() / d_, static_cast<std::size_t>(batch_)});
@@ -37,7 +37,7 @@ class MemorySource : public SampleSource {
   std::size_t error_after = 0;
 
  private:
-  std::vector<float> values_;
+  std::vector<double> values_;
   std::vector<std::int64_t> shape_;
   int batch_;
   std::size_t d_ = 1;

@@ -32,8 +32,8 @@ class SpectrumIoTest : public ::testing::Test {
 
     std::mt19937_64 random(9);
     std::normal_distribution<float> normal;
-    std::vector<float> values(50 * 6);
-    for (float& value : values) value = 127 + 150 * normal(random);
+    std::vector<double> values(50 * 6);
+    for (double& value : values) value = 127 + 150 * normal(random);
     MemorySource source(values, {2, 3});
     source.pixels = true;
     source.left_out = 3;
