@@ -94,7 +94,10 @@ void PrintText(const Spectrum& spectrum, const Basis& chosen, const Advice* advi
 
 absl::Status RunAnalyze(const AnalyzeFlags& flags) {
   if (flags.data.input.empty()) return Misuse("no INPUT: give a file or folder of samples");
-  MP_RETURN_IF_ERROR(CheckOutput(flags.output));
+  MP_RETURN_IF_ERROR(CheckOutput(flags.output, {flags.data.input}, true));
+  if (!flags.output.empty()) {  // the arrays beside it
+    MP_RETURN_IF_ERROR(CheckOutput(SpectrumArraysPath(flags.output), {flags.data.input}));
+  }
   if (flags.basis != "auto" && flags.basis != "diagonal" && flags.basis != "pca") {
     return Misuse(absl::StrCat("--basis: unknown word \"", flags.basis,
                                "\", expected auto, diagonal or pca"));

@@ -31,16 +31,31 @@ absl::Status Misuse(std::string_view message) {
   return Misuse(absl::InvalidArgumentError(std::string(message)));
 }
 
-absl::Status CheckOutput(const std::string& path) {
+absl::Status CheckOutput(const std::string& path, const std::vector<std::string>& inputs,
+                         bool with_arrays) {
   if (path.empty()) return absl::OkStatus();
+  for (const std::string& input : inputs) {
+    std::error_code same_error;
+    if (std::filesystem::equivalent(path, input, same_error)) {
+      return Misuse(absl::StrCat(
+          path, ": is an input of this command and would be overwritten; give another name"));
+    }
+  }
+  std::error_code kind_error;
+  if (with_arrays && std::filesystem::exists(path, kind_error) &&
+      !std::filesystem::is_directory(path, kind_error) &&
+      !std::filesystem::is_regular_file(path, kind_error)) {
+    return Misuse(absl::StrCat("output ", path,
+                               " is no plain file; arrays are written beside it, so name one"));
+  }
   std::filesystem::path folder = std::filesystem::path(path).parent_path();
   if (folder.empty()) folder = ".";
   std::error_code ec;
   if (std::filesystem::is_directory(path, ec))
-    return Misuse(absl::StrCat("--output: ", path, " is a folder, expected a file"));
+    return Misuse(absl::StrCat("output ", path, " is a folder, expected a file"));
   if (std::filesystem::is_directory(folder, ec)) return absl::OkStatus();
-  return Misuse(absl::StrCat("--output: ", path, ": there is no folder ", folder.string(),
-                             "; make it first"));
+  return Misuse(
+      absl::StrCat("output ", path, ": there is no folder ", folder.string(), "; make it first"));
 }
 
 int ExitCodeOf(const absl::Status& status) {

@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -26,7 +27,10 @@ int ExitCodeOf(const absl::Status& status);
 
 // Misuse unless the folder that `path` would be written into is there: said before the work, not
 // after it. An empty path is fine.
-absl::Status CheckOutput(const std::string& path);
+// Nor may it be one of the command's own inputs or, where arrays are written beside it, anything
+// but a plain file.
+absl::Status CheckOutput(const std::string& path, const std::vector<std::string>& inputs,
+                         bool with_arrays = false);
 
 // Prints "mergeplan COMMAND: message" as one line on stderr and gives the exit code.
 int Report(std::string_view command, const absl::Status& status);

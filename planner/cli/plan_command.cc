@@ -40,7 +40,9 @@ void PrintAssumptions(const Model& model, const std::string& basis) {
 }
 
 absl::StatusOr<int> RunPlan(const PlanFlags& flags) {
-  MP_RETURN_IF_ERROR(CheckOutput(flags.output));
+  MP_RETURN_IF_ERROR(CheckOutput(
+      flags.output, {flags.question.data.input, flags.question.variances, flags.question.weights},
+      true));
   absl::StatusOr<Space> space = ParseSpace(flags.space);
   if (!space.ok()) return Misuse(absl::StrCat("--", std::string(space.status().message())));
   MP_ASSIGN_OR_RETURN(const Question question, AskFromFlags(flags.question));

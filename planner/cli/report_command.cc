@@ -151,7 +151,14 @@ absl::Status RunReport(const ReportFlags& flags) {
     return Misuse(
         absl::StrCat("--draws: ", flags.draws, ", expected 1000 or more, or 0 for no test"));
   }
-  MP_RETURN_IF_ERROR(CheckOutput(flags.output));
+  std::vector<std::string> inputs = {flags.plan, flags.spectrum};
+  for (const std::string& run : flags.runs) {
+    for (const char* file :
+         {"/run.toml", "/plan.toml", "/result.toml", "/result.npz", "/checkpoint.npz"}) {
+      inputs.push_back(run + file);
+    }
+  }
+  MP_RETURN_IF_ERROR(CheckOutput(flags.output, inputs));
   std::vector<RunResults> runs;
   for (const std::string& folder : flags.runs) {
     MP_ASSIGN_OR_RETURN(RunResults run, ReadRunResults(folder));

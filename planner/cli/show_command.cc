@@ -31,6 +31,7 @@ int TerminalColumns() {
 }
 
 absl::Status RunShow(const ShowFlags& flags) {
+  MP_RETURN_IF_ERROR(CheckOutput(flags.svg, {flags.plan}));
   MP_ASSIGN_OR_RETURN(const PlanDocument document, ReadPlan(flags.plan));
   if (!flags.svg.empty()) {
     MP_RETURN_IF_ERROR(WriteFileAtomically(flags.svg, ArcPlotSvg(document.plan)));

@@ -117,6 +117,31 @@ TEST(AnalyzeCommand, KeepsTheSpreadOfDataFarFromZero) {
   for (double v : variances("counts")) EXPECT_NEAR(v, 2, 0.01);
 }
 
+TEST(AnalyzeCommand, NeverOverwritesItsInputNorWritesBesideADevice) {
+  const std::string folder = TestFolder();
+  const std::string data = MakeSamples(folder);
+  const auto before = std::filesystem::file_size(data);
+  const Outcome onto_itself =
+      RunMergeplan("analyze '" + data + "' --array latents -o '" + folder + "/./samples.npz'");
+  EXPECT_EQ(onto_itself.code, 2);
+  EXPECT_THAT(onto_itself.err, HasSubstr("would be overwritten"));
+  EXPECT_EQ(std::filesystem::file_size(data), before);
+  const Outcome arrays =
+      RunMergeplan("analyze '" + data + "' --array latents -o '" + folder + "/samples.toml'");
+  EXPECT_EQ(arrays.code, 2);
+  EXPECT_THAT(arrays.err, HasSubstr("samples.npz"));
+  EXPECT_EQ(std::filesystem::file_size(data), before);
+  const Outcome device = RunMergeplan("analyze '" + data + "' --array latents -o /dev/null");
+  EXPECT_EQ(device.code, 2);
+  EXPECT_FALSE(std::filesystem::exists("/dev/null.npz"));
+
+  const std::string plan = folder + "/plan.toml";
+  ASSERT_EQ(
+      RunMergeplan("plan --variances 0.5,2 -T 4 --schedule cosine -s 1 -o '" + plan + "'").code, 0);
+  EXPECT_EQ(RunMergeplan("show '" + plan + "' --svg '" + plan + "'").code, 2);
+  EXPECT_EQ(RunMergeplan("show '" + plan + "'").code, 0);
+}
+
 TEST(AnalyzeCommand, NotFiniteSamplesAreNamedOrLeftOut) {
   const std::string folder = TestFolder();
   const std::string data = MakeSamples(folder, true);
