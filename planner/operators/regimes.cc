@@ -1,9 +1,69 @@
 #include "planner/operators/regimes.h"
 
 #include <algorithm>
+#include <array>
+#include <cstddef>
 #include <limits>
 
 namespace mergeplan {
+namespace {
+
+// One row of the table in THEOREMS.md: the strategy has the largest or the least value of all plans
+// where the steps before the noisiest are as said.
+struct Row {
+  Init init;
+  enum Steps { kAny, kUpToOne, kFromOne } steps;
+  bool largest;
+  ProvenStrategy proven;
+};
+
+constexpr Row kRows[] = {
+    {Init::kChildJump,
+     Row::kAny,
+     true,
+     {Strategy::kBoot, "theorem 1", "with the start child-jump BOOT keeps the most signal"}},
+    {Init::kChild,
+     Row::kUpToOne,
+     false,
+     {Strategy::kBoot, "theorem 2", "no step amplifies, and BOOT shrinks most"}},
+    {Init::kChild,
+     Row::kUpToOne,
+     true,
+     {Strategy::kConsistency, "theorem 2",
+      "no step amplifies, and consistency keeps the most signal"}},
+    {Init::kChild,
+     Row::kFromOne,
+     true,
+     {Strategy::kVanilla, "theorem 3",
+      "every step before the noisiest amplifies, and vanilla keeps the most of that"}},
+    {Init::kJump,
+     Row::kAny,
+     true,
+     {Strategy::kVanilla, "theorem 4",
+      "with the start jump all merges over a range start alike, and vanilla has the best target"}},
+    {Init::kTeacher,
+     Row::kUpToOne,
+     false,
+     {Strategy::kVanilla, "theorem 4",
+      "with the start teacher all merges at a level start alike, and vanilla has the best target"}},
+    {Init::kTeacher,
+     Row::kFromOne,
+     true,
+     {Strategy::kVanilla, "theorem 4",
+      "with the start teacher all merges at a level start alike, and vanilla has the best target"}},
+};
+
+// Does every step t < T keep (kUpToOne), or amplify (kFromOne), dimension k? A factor of exactly
+// one is both.
+bool StepsAre(const Model& model, Row::Steps steps, int k) {
+  for (int t = 1; t < model.steps() && steps != Row::kAny; ++t) {
+    const double a = model.A(t)[k];
+    if (steps == Row::kUpToOne ? a > 1 : a < 1) return false;
+  }
+  return true;
+}
+
+}  // namespace
 
 std::vector<double> Lambda0(const Schedule& schedule) {
   std::vector<double> out;
@@ -62,6 +122,53 @@ std::optional<Strategy> BestScalarStrategy(VarianceRegime regime) {
       break;
   }
   return Strategy::kVanilla;
+}
+
+std::optional<ProvenStrategy> ProvenBest(const Model& model, int blocks) {
+  const int T = model.steps();
+  if (blocks < 1 || blocks > T) return std::nullopt;
+  if (blocks >= T - 1) {
+    return ProvenStrategy{Strategy::kVanilla, "no theorem",
+                          "at most one merge of two steps is left, the same for every strategy"};
+  }
+
+  // What no plan passes: per strategy its own value for one block; else the teacher's product, or
+  // for consistency its value, since merging blocks does not lower it ("N blocks").
+  std::array<std::vector<double>, std::size(kStrategies)> bounds;
+  const auto bound = [&](Strategy strategy) -> const std::vector<double>& {
+    std::vector<double>& out = bounds[static_cast<std::size_t>(strategy)];
+    if (out.empty()) {
+      if (blocks == 1 || strategy == Strategy::kConsistency) {
+        out = model.Value(*CanonicalPlan(strategy, T));
+      } else {
+        const absl::Span<const double> teacher = model.tau(Reference::kTeacher);
+        out.assign(teacher.begin(), teacher.end());
+      }
+    }
+    return out;
+  };
+  const auto best_in = [&](const Row& row, int k) {
+    if (!StepsAre(model, row.steps, k)) return false;
+    const double tau = model.tau()[k];
+    const double value = bound(row.proven.strategy)[k];
+    // The delta of Model::Tolerance: a bound that passes tau by this costs less than the tolerance.
+    const double rounding = 16.0 * T * 0x1p-53 * std::max(tau, value);
+    return row.largest ? value <= tau + rounding : value >= tau - rounding;
+  };
+
+  for (const Row& candidate : kRows) {
+    if (candidate.init != model.init()) continue;
+    bool everywhere = true;
+    for (int k = 0; k < model.dimensions() && everywhere; ++k) {
+      if (model.objective_weights()[k] == 0) continue;
+      everywhere = std::any_of(std::begin(kRows), std::end(kRows), [&](const Row& row) {
+        return row.init == candidate.init && row.proven.strategy == candidate.proven.strategy &&
+               best_in(row, k);
+      });
+    }
+    if (everywhere) return candidate.proven;
+  }
+  return std::nullopt;
 }
 
 }  // namespace mergeplan

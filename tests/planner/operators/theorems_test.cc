@@ -65,7 +65,8 @@ TEST(Theorems, thm_sequential_boot_optimality) {
   }
 }
 
-// The third regime, observed: consistency for 1 < lambda < min lambda_0.
+// The third regime: consistency for 1 < lambda < min lambda_0 (theorem 2 of
+// planner/operators/THEOREMS.md).
 TEST(Theorems, ConsistencyIsBestBelowLambda0) {
   std::mt19937_64 rng(23);
   for (int trial = 0; trial < 120; ++trial) {
@@ -309,8 +310,9 @@ TEST(Theorems, VanillaIsOptimalWithTheStartTeacherUpToVarianceOne) {
   }
 }
 
-// Not a theorem yet: no counterexample to BOOT being optimal with the start `child-jump`.
-TEST(Theorems, NoCounterexampleToBootWithTheStartChildJump) {
+// With the start `child-jump` BOOT has the largest value on every schedule (theorem 1 of
+// planner/operators/THEOREMS.md).
+TEST(Theorems, BootIsOptimalWithTheStartChildJump) {
   std::mt19937_64 rng(32);
   for (int trial = 0; trial < 300; ++trial) {
     const int T = trial % 25 == 0 ? 7 : RandomInt(rng, 2, 6);
