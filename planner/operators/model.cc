@@ -145,35 +145,43 @@ Model::Affine Model::CarriedToValue(int i, int j) const {
   return {s.sigma[i - 1] / s.sigma[j], SignalNoiseDeterminant(s, i - 1, j) / s.sigma[j]};
 }
 
-std::vector<double> Model::CarriedNodeValues(const Plan& plan) const {
-  const size_t d = lambda_.size();
+void Model::CarriedNodeValues(const Plan& plan, size_t begin, size_t width,
+                              absl::Span<double> values) const {
   const int T = steps();
-  std::vector<double> values(carried_leaf_);
-  values.resize(static_cast<size_t>(T + plan.size()) * d);
-  std::vector<double> product(d);
+  for (int t = 1; t <= T; ++t) {
+    const absl::Span<const double> leaf = Leaf(t).subspan(begin, width);
+    std::copy(leaf.begin(), leaf.end(), values.begin() + static_cast<size_t>(t - 1) * width);
+  }
+  std::vector<double> product(width);
   for (int k = 0; k < plan.size(); ++k) {
     const Merge& merge = plan.merges()[k];
-    const double* first = &values[static_cast<size_t>(merge.children.front()) * d];
-    std::copy(first, first + d, product.begin());
+    const double* first = &values[static_cast<size_t>(merge.children.front()) * width];
+    std::copy(first, first + width, product.begin());
     for (size_t c = 1; c < merge.children.size(); ++c) {
       const Range part = plan.range(merge.children[c]);
       const Join join = ProductOf(merge.first, part.first - 1, part.last);
-      const double* v = &values[static_cast<size_t>(merge.children[c]) * d];
-      for (size_t x = 0; x < d; ++x) {
+      const double* v = &values[static_cast<size_t>(merge.children[c]) * width];
+      for (size_t x = 0; x < width; ++x) {
         product[x] = join.u * product[x] + join.v * v[x] + join.uv * product[x] * v[x];
       }
     }
-    const double* last = &values[static_cast<size_t>(merge.children.back()) * d];
-    double* out = &values[static_cast<size_t>(T + k) * d];
-    const absl::Span<const double> g = gamma(merge.last);
-    const absl::Span<const double> omg = one_minus_gamma(merge.last);
-    for (size_t x = 0; x < d; ++x) {
-      const double start = starts_from_child()
-                               ? last[x]
-                               : ConstantStart(merge.first, merge.last, static_cast<int>(x));
+    const double* last = &values[static_cast<size_t>(merge.children.back()) * width];
+    double* out = &values[static_cast<size_t>(T + k) * width];
+    const absl::Span<const double> g = gamma(merge.last).subspan(begin, width);
+    const absl::Span<const double> omg = one_minus_gamma(merge.last).subspan(begin, width);
+    for (size_t x = 0; x < width; ++x) {
+      const double start =
+          starts_from_child() ? last[x]
+                              : ConstantStart(merge.first, merge.last, static_cast<int>(begin + x));
       out[x] = omg[x] * product[x] + g[x] * start;
     }
   }
+}
+
+std::vector<double> Model::CarriedNodeValues(const Plan& plan) const {
+  const size_t d = lambda_.size();
+  std::vector<double> values(static_cast<size_t>(steps() + plan.size()) * d);
+  CarriedNodeValues(plan, 0, d, absl::MakeSpan(values));
   return values;
 }
 
@@ -190,11 +198,21 @@ std::vector<double> Model::NodeValues(const Plan& plan) const {
 }
 
 std::vector<double> Model::Value(const Plan& plan) const {
-  const std::vector<double> nodes = NodeValues(plan);
+  // A few dimensions at a time: the values of all nodes then stay in the cache.
+  constexpr size_t kWidth = 64;
   const size_t d = lambda_.size();
+  std::vector<double> nodes(static_cast<size_t>(steps() + plan.size()) * std::min(d, kWidth));
   std::vector<double> out(d, 1.0);
-  for (int block : plan.blocks()) {
-    for (size_t k = 0; k < d; ++k) out[k] *= nodes[static_cast<size_t>(block) * d + k];
+  for (size_t begin = 0; begin < d; begin += kWidth) {
+    const size_t width = std::min(kWidth, d - begin);
+    CarriedNodeValues(plan, begin, width, absl::MakeSpan(nodes));
+    for (int block : plan.blocks()) {
+      const Range range = plan.range(block);
+      const Affine map = CarriedToValue(range.first, range.last);
+      for (size_t k = 0; k < width; ++k) {
+        out[begin + k] *= map.offset + map.scale * nodes[static_cast<size_t>(block) * width + k];
+      }
+    }
   }
   return out;
 }

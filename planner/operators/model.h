@@ -91,7 +91,8 @@ class Model {
   std::vector<double> CarriedNodeValues(const Plan& plan) const;
   // V of every node, node-major.
   std::vector<double> NodeValues(const Plan& plan) const;
-  // V of the whole student: the product of the blocks (d values).
+  // V of the whole student: the product of the blocks (d values). O(M d) time, O(M) memory besides
+  // the result.
   std::vector<double> Value(const Plan& plan) const;
   // sum_k w_k (tau_k - V_k)^2, in native units.
   double Objective(absl::Span<const double> value, Reference reference) const;
@@ -108,6 +109,10 @@ class Model {
     return absl::MakeConstSpan(table).subspan(static_cast<size_t>(t - 1) * lambda_.size(),
                                               lambda_.size());
   }
+
+  // Carried values of all nodes in the dimensions begin..begin+width-1, node-major.
+  void CarriedNodeValues(const Plan& plan, size_t begin, size_t width,
+                         absl::Span<double> values) const;
 
   ModelSpec spec_;
   std::vector<double> lambda_, objective_weights_;

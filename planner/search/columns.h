@@ -4,6 +4,7 @@
 
 #include "planner/operators/model.h"
 #include "planner/search/search.h"
+#include "planner/search/shape.h"
 
 namespace mergeplan::search {
 
@@ -35,29 +36,34 @@ class Rows {
   std::vector<double> data_;
 };
 
-// Which parts a plan of the space may be made of.
-//   kNary    Q[i,j] = S[i,j] + Q[i,m] x S[m+1,j];  S[i,j] = merge(Q[i,m], S[m+1,j])
-//   kBinary  Q[i,j] = S[i,j];                      S[i,j] = merge(Q[i,m], S[m+1,j]) + all steps at
-//   once kDirect  S[i,j] = all steps at once
-enum class Shape { kNary, kBinary, kDirect };
+// One coordinate of the model that the search works on (its own model, where dimensions are
+// grouped), with the target that a plan's value V there is held against. Every plan's objective is
+// at least the sum over targets of
+//   weight max(0, tau_up - V)^2   and of   weight max(0, V - tau_down)^2,
+// with equality in one of the two where nothing is grouped (tau_up = tau = tau_down).
+struct Target {
+  int coordinate = 0;
+  double weight = 1;
+  double tau = 0, tau_up = 0, tau_down = 0;
+};
 
-// One direction of one coordinate. The search works on columns: a coordinate in which no plan comes
-// out on the other side of tau is one column (larger is better, or smaller is); any other
-// coordinate is two columns, one of each kind, so that "no worse in every column" means equal there
-// and a bound holds on both sides. Coordinates of equal lambda and tau are one column whose weights
-// add up.
+// One direction of one target. The search works on columns: a target whose tau no plan's value
+// exceeds is one column (larger is better), one below which no plan's value comes is one column
+// (smaller is better); any other target is two columns, one of each kind, so that "no worse in
+// every column" means equal there and a bound holds on both sides.
 struct Columns {
-  std::vector<int> coordinate;      // representative coordinate of the model
+  std::vector<int> coordinate;      // of the model searched on
   std::vector<double> sign;         // +1: larger is better, -1: smaller is better
   std::vector<double> root_weight;  // sqrt of the weight in the objective
   std::vector<double> tau;
-  bool dominance_everywhere = true;  // no coordinate needed two columns
+  bool dominance_everywhere = true;  // no target needed two columns
 
   std::size_t size() const { return coordinate.size(); }
 };
 
 // The model's tables, gathered by columns (row t - 1 belongs to level t).
 struct ColumnTables {
+  ColumnTables() = default;
   ColumnTables(const Model& model, const Columns& columns);
   Rows leaf, omg, gamma;
   // Constant start of merges over [i,j] by column; empty where merges start from their noisiest

@@ -9,21 +9,18 @@
 
 namespace mergeplan::search {
 
-Pass::Pass(const Model& model, const Columns& columns, const ColumnTables& tables,
-           const Inside& inside, const Outside& outside, Shape shape, int blocks,
-           PassOptions options)
+Pass::Pass(const Model& model, const Bounds& bounds, PassOptions options)
     : model_(model),
-      columns_(columns),
-      tables_(tables),
-      inside_(inside),
-      outside_(outside),
-      shape_(shape),
-      blocks_(blocks),
+      bounds_(bounds),
+      columns_(bounds.columns),
+      tables_(bounds.tables),
+      shape_(bounds.shape),
+      blocks_(bounds.blocks),
       options_(std::move(options)),
       at_(model.steps()),
       nodes_(at_.size()),
-      products_(shape == Shape::kNary ? at_.size() : 0),
-      prefixes_(static_cast<std::size_t>(blocks) * model.steps()) {}
+      products_(shape_ == Shape::kNary ? at_.size() : 0),
+      prefixes_(static_cast<std::size_t>(blocks_) * model.steps()) {}
 
 bool Pass::Stopped() {
   if (stopped_.load(std::memory_order_relaxed)) return true;
@@ -46,25 +43,29 @@ void Pass::Pairs(int i, int j, bool merge, bool prefix, int layer, const double*
                  std::vector<Candidate>& out) {
   const std::size_t n = columns_.size();
   const std::vector<double> start = merge ? tables_.ConstantStart(model_, columns_, i, j) : none_;
-  std::vector<double> best_right(n);
   for (int m = i; m < j; ++m) {
-    const Frontier& left = prefix ? prefixes_[inside_.Layer(layer, m)] : LeftOf(i, m);
+    const Frontier& left = prefix ? prefixes_[bounds_.Layer(layer, m)] : LeftOf(i, m);
     const Frontier& right = nodes_[at_(m + 1, j)];
     if (left.size() == 0 || right.size() == 0) continue;
     const CandidateRule rule = RuleFor(model_, tables_, i, m, j, merge, start);
-    // What the kept right parts reach at best, column by column: a left part that fails even with
-    // that fails with all.
-    std::copy(right.row(0), right.row(0) + n, best_right.begin());
-    for (int r = 1; r < right.size(); ++r)
-      Absorb(n, best_right.data(), right.row(r), columns_.sign.data());
+    // What the kept parts reach at best, column by column: a pair of frontiers, or a left part,
+    // that fails even with that fails with all.
+    const auto bound_of = [&](const double* u, const double* v) {
+      return CandidateBound(n, rule, u, v, a, b, options_.threshold);
+    };
+    const bool many = left.size() > 1 || right.size() > 1;
+    if (many && bound_of(left.best.data(), right.best.data()) >= options_.threshold) {
+      ++candidates_;
+      continue;
+    }
     for (int l = 0; l < left.size(); ++l) {
-      if (right.size() > 1 && CandidateBound(n, rule, left.row(l), best_right.data(), a, b,
-                                             options_.threshold) >= options_.threshold) {
+      if (right.size() > 1 && left.size() > 1 &&
+          bound_of(left.row(l), right.best.data()) >= options_.threshold) {
+        ++candidates_;
         continue;
       }
       for (int r = 0; r < right.size(); ++r) {
-        const double bound =
-            CandidateBound(n, rule, left.row(l), right.row(r), a, b, options_.threshold);
+        const double bound = bound_of(left.row(l), right.row(r));
         if (bound < options_.threshold) out.push_back({bound, {Origin::kPair, m, l, r}});
       }
       candidates_ += right.size();
@@ -88,7 +89,8 @@ void Pass::Select(bool root, const double* a, const double* b, std::vector<Candi
            std::tie(y.bound, y.origin.kind, y.origin.middle, y.origin.left, y.origin.right);
   };
   std::sort(candidates.begin(), candidates.end(), order);
-  std::vector<double> x(n);
+  std::vector<double> x(n), squares(n);
+  std::vector<double> kept_squares;  // of the entries, where slack is allowed
   const double* sign = columns_.sign.data();
   int since_check = 0;
   for (const Candidate& candidate : candidates) {
@@ -96,32 +98,46 @@ void Pass::Select(bool root, const double* a, const double* b, std::vector<Candi
     candidates_ += frontier.size() / 16;
     if (++since_check % 64 == 0 && Stopped()) return;
     value(candidate.origin, x.data());
-    bool covered = false;
-    for (int k = 0; k < frontier.size() && !covered; ++k)
-      covered = Dominates(n, frontier.row(k), x.data(), sign);
-    if (covered) continue;
     if (options_.slack > 0) {
+      RowSquares(n, x.data(), a, b, squares.data());
       int best = -1;
       double least = std::numeric_limits<double>::infinity();
-      for (int k = 0; k < frontier.size(); ++k) {
-        const double limit = std::min(least, options_.slack - frontier.losses[k]);
-        const double loss = AbsorbLoss(n, frontier.row(k), x.data(), sign, a, b, limit);
-        if (loss < least && loss <= options_.slack - frontier.losses[k]) {
+      for (int k = 0; k < frontier.size() && least > 0; ++k) {
+        const double left = options_.slack - frontier.losses[k];
+        const double loss =
+            SquaresLoss(n, &kept_squares[k * n], squares.data(), std::min(least, left));
+        if (loss < least && loss <= left) {
           least = loss;
           best = k;
         }
       }
       if (best >= 0) {
         Absorb(n, frontier.row(best), x.data(), sign);
+        Lessen(n, &kept_squares[best * n], squares.data());
         frontier.losses[best] += least;
         continue;
       }
+      kept_squares.insert(kept_squares.end(), squares.begin(), squares.end());
+    } else {
+      bool covered = false;
+      for (int k = 0; k < frontier.size() && !covered; ++k)
+        covered = Dominates(n, frontier.row(k), x.data(), sign);
+      if (covered) continue;
     }
     frontier.values.insert(frontier.values.end(), x.begin(), x.end());
     frontier.origins.push_back(candidate.origin);
     frontier.losses.push_back(0);
     bytes_ += n * sizeof(double);
   }
+  SetBest(frontier);
+}
+
+void Pass::SetBest(Frontier& frontier) const {
+  if (frontier.size() == 0) return;
+  const std::size_t n = columns_.size();
+  frontier.best.assign(frontier.row(0), frontier.row(0) + n);
+  for (int k = 1; k < frontier.size(); ++k)
+    Absorb(n, frontier.best.data(), frontier.row(k), columns_.sign.data());
 }
 
 void Pass::Interval(int i, int j) {
@@ -132,25 +148,30 @@ void Pass::Interval(int i, int j) {
   std::vector<Candidate> candidates;
 
   Frontier& nodes = nodes_[ij];
-  const double* a = outside_.s_a[ij];
-  const double* b = outside_.s_b[ij];
+  const double* a = bounds_.s_a[ij];
+  const double* b = bounds_.s_b[ij];
   if (i == j) {
     nodes.columns = n;
     nodes.values.assign(tables_.leaf[j - 1], tables_.leaf[j - 1] + n);
     nodes.origins.push_back({Origin::kStep, 0, 0, 0});
     nodes.losses.push_back(0);
+    SetBest(nodes);
   } else {
-    if (shape_ != Shape::kNary) {
-      const CandidateRule rule = RuleFor(model_, tables_, i, j - 1, j, true, start);
-      const double bound = CandidateBound(n, rule, inside_.steps_product[at_(i, j - 1)],
+    const auto all_steps = [&] { return RuleFor(model_, tables_, i, j - 1, j, true, start); };
+    // Where there is one node per interval it is a part of longer ones, whatever its bound as a
+    // block.
+    if (shape_ == Shape::kVanilla) candidates.push_back({0, {Origin::kAllSteps, 0, 0, 0}});
+    if (shape_ == Shape::kBoot) candidates.push_back({0, {Origin::kPair, i, 0, 0}});
+    if (shape_ == Shape::kConsistency) candidates.push_back({0, {Origin::kPair, j - 1, 0, 0}});
+    if (shape_ == Shape::kBinary) {
+      const double bound = CandidateBound(n, all_steps(), bounds_.all_steps[at_(i, j - 1)],
                                           tables_.leaf[j - 1], a, b, options_.threshold);
       if (bound < options_.threshold) candidates.push_back({bound, {Origin::kAllSteps, 0, 0, 0}});
     }
-    if (shape_ != Shape::kDirect) Pairs(i, j, true, false, 0, a, b, candidates);
+    if (!OneNodePerInterval(shape_)) Pairs(i, j, true, false, 0, a, b, candidates);
     const auto value = [&](const Origin& origin, double* x) {
       if (origin.kind == Origin::kAllSteps) {
-        const CandidateRule rule = RuleFor(model_, tables_, i, j - 1, j, true, start);
-        CandidateValue(n, rule, inside_.steps_product[at_(i, j - 1)], tables_.leaf[j - 1], x);
+        CandidateValue(n, all_steps(), bounds_.all_steps[at_(i, j - 1)], tables_.leaf[j - 1], x);
         return;
       }
       const CandidateRule rule = RuleFor(model_, tables_, i, origin.middle, j, true, start);
@@ -162,8 +183,8 @@ void Pass::Interval(int i, int j) {
 
   if (shape_ != Shape::kNary || j == T) return;  // a product is always followed by a node
   candidates.clear();
-  a = outside_.q_a[ij];
-  b = outside_.q_b[ij];
+  a = bounds_.q_a[ij];
+  b = bounds_.q_b[ij];
   for (int k = 0; k < nodes.size(); ++k) {
     const double bound = RowBound(n, nodes.row(k), a, b);
     if (bound < options_.threshold) candidates.push_back({bound, {Origin::kNode, 0, k, 0}});
@@ -189,9 +210,9 @@ void Pass::Prefixes() {
     const int last = count == blocks_ ? T : T - (blocks_ - count);
     ParallelFor(options_.threads, last - first + 1, [&](int k) {
       const int j = first + k;
-      const std::size_t layer = inside_.Layer(count, j);
-      const double* a = outside_.prefix_a[layer];
-      const double* b = outside_.prefix_b[layer];
+      const std::size_t layer = bounds_.Layer(count, j);
+      const double* a = bounds_.prefix_a[layer];
+      const double* b = bounds_.prefix_b[layer];
       std::vector<Candidate> candidates;
       const Frontier& nodes = nodes_[at_(1, j)];
       if (count == 1) {
@@ -208,7 +229,7 @@ void Pass::Prefixes() {
           return;
         }
         const CandidateRule rule = RuleFor(model_, tables_, 1, origin.middle, j, false, none_);
-        CandidateValue(n, rule, prefixes_[inside_.Layer(count - 1, origin.middle)].row(origin.left),
+        CandidateValue(n, rule, prefixes_[bounds_.Layer(count - 1, origin.middle)].row(origin.left),
                        nodes_[at_(origin.middle + 1, j)].row(origin.right), x);
       };
       Select(count == blocks_, a, b, candidates, prefixes_[layer], value);
@@ -218,10 +239,15 @@ void Pass::Prefixes() {
 
 Pass::Outcome Pass::Run() {
   const int T = model_.steps();
+  // Threads where the intervals of the last length were worth them.
+  constexpr std::int64_t kWorthThreads = 1 << 20;
+  std::int64_t before = 0, work = 0;
   for (int length = 1; length <= T && !Stopped(); ++length) {
-    ParallelFor(options_.threads, T - length + 1, [&](int k) {
+    ParallelFor(work < kWorthThreads ? 1 : options_.threads, T - length + 1, [&](int k) {
       if (!Stopped()) Interval(k + 1, k + length);
     });
+    work = (candidates_ - before) * static_cast<std::int64_t>(columns_.size());
+    before = candidates_;
   }
   if (!Stopped()) Prefixes();
   Stopped();  // the effort of the last interval counts too: whether a pass is done must not depend
@@ -231,12 +257,12 @@ Pass::Outcome Pass::Run() {
 }
 
 double Pass::LowerBound() const {
-  const std::size_t root = inside_.Layer(blocks_, model_.steps());
+  const std::size_t root = bounds_.root();
   const Frontier& frontier = prefixes_[root];
   double bound = options_.threshold;
   for (int k = 0; k < frontier.size(); ++k) {
-    bound = std::min(bound, RowBound(columns_.size(), frontier.row(k), outside_.prefix_a[root],
-                                     outside_.prefix_b[root]));
+    bound = std::min(bound, RowBound(columns_.size(), frontier.row(k), bounds_.prefix_a[root],
+                                     bounds_.prefix_b[root]));
   }
   return bound;
 }
@@ -279,13 +305,13 @@ Range Pass::Build(PlanBuilder& builder, int i, int j, int entry) const {
 
 std::vector<Plan> Pass::BestPlans(int count) const {
   const int T = model_.steps();
-  const std::size_t root = inside_.Layer(blocks_, T);
+  const std::size_t root = bounds_.root();
   const Frontier& frontier = prefixes_[root];
   std::vector<std::pair<double, int>> order;
   for (int k = 0; k < frontier.size(); ++k) {
-    order.emplace_back(RowBound(columns_.size(), frontier.row(k), outside_.prefix_a[root],
-                                outside_.prefix_b[root]),
-                       k);
+    order.emplace_back(
+        RowBound(columns_.size(), frontier.row(k), bounds_.prefix_a[root], bounds_.prefix_b[root]),
+        k);
   }
   std::sort(order.begin(), order.end());
   std::vector<Plan> plans;
@@ -297,7 +323,7 @@ std::vector<Plan> Pass::BestPlans(int count) const {
     int last = T;
     int at = entry;
     while (true) {
-      const Origin& origin = prefixes_[inside_.Layer(layer, last)].origins[at];
+      const Origin& origin = prefixes_[bounds_.Layer(layer, last)].origins[at];
       if (origin.kind == Origin::kNode) {
         blocks.push_back(Build(builder, 1, last, origin.left));
         break;

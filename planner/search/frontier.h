@@ -28,6 +28,7 @@ struct Frontier {
       values;  // entries x columns; at least as good as what they stand for, in every column
   std::vector<Origin> origins;
   std::vector<double> losses;  // how much the bound fell by standing for others
+  std::vector<double> best;    // the best kept value, column by column; empty where nothing is kept
 
   int size() const { return static_cast<int>(origins.size()); }
   const double* row(int k) const { return values.data() + static_cast<std::size_t>(k) * columns; }
@@ -55,8 +56,7 @@ struct PassOptions {
 // every plan's objective from below.
 class Pass {
  public:
-  Pass(const Model& model, const Columns& columns, const ColumnTables& tables, const Inside& inside,
-       const Outside& outside, Shape shape, int blocks, PassOptions options);
+  Pass(const Model& model, const Bounds& bounds, PassOptions options);
 
   enum class Outcome { kDone, kStopped, kOutOfMemory };
   Outcome Run();
@@ -84,6 +84,7 @@ class Pass {
   // Keeps what no kept part covers.
   void Select(bool root, const double* a, const double* b, std::vector<Candidate>& candidates,
               Frontier& frontier, const std::function<void(const Origin&, double*)>& value);
+  void SetBest(Frontier& frontier) const;
   bool Stopped();
 
   Range Build(PlanBuilder& builder, int i, int j, int entry) const;
@@ -92,12 +93,11 @@ class Pass {
   const Frontier& LeftOf(int i, int m) const;
 
   const Model& model_;
+  const Bounds& bounds_;
   const Columns& columns_;
   const ColumnTables& tables_;
-  const Inside& inside_;
-  const Outside& outside_;
-  Shape shape_;
-  int blocks_;
+  const Shape shape_;
+  const int blocks_;
   PassOptions options_;
   Intervals at_;
   std::vector<Frontier> nodes_, products_, prefixes_;

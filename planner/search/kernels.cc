@@ -15,7 +15,7 @@ namespace mergeplan::search {
 namespace {
 
 constexpr std::size_t kLanes = 8;
-constexpr std::size_t kBlock = 64;
+constexpr std::size_t kBlock = 16;
 
 inline __attribute__((always_inline)) void ValueBlock(std::size_t begin, std::size_t end,
                                                       const CandidateRule& rule, const double* u,
@@ -98,59 +98,48 @@ MP_CLONES bool Dominates(std::size_t n, const double* y, const double* x, const 
   return true;
 }
 
-MP_CLONES double AbsorbLoss(std::size_t n, const double* y, const double* x, const double* sign,
-                            const double* a, const double* b, double limit) {
+MP_CLONES double RowSquares(std::size_t n, const double* x, const double* a, const double* b,
+                            double* squares) {
+  double lanes[kLanes] = {};
+  std::size_t c = 0;
+  for (; c + kLanes <= n; c += kLanes) {
+    for (std::size_t l = 0; l < kLanes; ++l) {
+      const double e = std::max(0.0, a[c + l] + b[c + l] * x[c + l]);
+      squares[c + l] = e * e;
+      lanes[l] += e * e;
+    }
+  }
+  for (std::size_t l = 0; c + l < n; ++l) {
+    const double e = std::max(0.0, a[c + l] + b[c + l] * x[c + l]);
+    squares[c + l] = e * e;
+    lanes[l] += e * e;
+  }
+  return Sum(lanes);
+}
+
+MP_CLONES double SquaresLoss(std::size_t n, const double* y, const double* x, double limit) {
   double lanes[kLanes] = {};
   double sum = 0;
   for (std::size_t begin = 0; begin < n; begin += kBlock) {
     const std::size_t end = std::min(n, begin + kBlock);
     std::size_t c = begin;
-    const auto add = [&](std::size_t at, std::size_t lane) __attribute__((always_inline)) {
-      const double better = y[at] + sign[at] * std::max(0.0, sign[at] * (x[at] - y[at]));
-      const double now = std::max(0.0, a[at] + b[at] * y[at]);
-      const double then = std::max(0.0, a[at] + b[at] * better);
-      lanes[lane] += std::max(0.0, now * now - then * then);
-    };
     for (; c + kLanes <= end; c += kLanes) {
-      for (std::size_t l = 0; l < kLanes; ++l) add(c + l, l);
+      for (std::size_t l = 0; l < kLanes; ++l) lanes[l] += std::max(0.0, y[c + l] - x[c + l]);
     }
-    for (std::size_t l = 0; c + l < end; ++l) add(c + l, l);
+    for (std::size_t l = 0; c + l < end; ++l) lanes[l] += std::max(0.0, y[c + l] - x[c + l]);
     sum = Sum(lanes);
     if (sum > limit) return sum;
   }
   return sum;
 }
 
+MP_CLONES void Lessen(std::size_t n, double* y, const double* x) {
+  for (std::size_t c = 0; c < n; ++c) y[c] = std::min(y[c], x[c]);
+}
+
 MP_CLONES void Absorb(std::size_t n, double* y, const double* x, const double* sign) {
   for (std::size_t c = 0; c < n; ++c)
     y[c] = sign[c] > 0 ? std::max(y[c], x[c]) : std::min(y[c], x[c]);
-}
-
-MP_CLONES void WidenByCandidate(std::size_t n, const CandidateRule& rule, const double* u_lo,
-                                const double* u_hi, const double* v_lo, const double* v_hi,
-                                double* lo, double* hi) {
-  double x[kBlock];
-  for (std::size_t begin = 0; begin < n; begin += kBlock) {
-    const std::size_t end = std::min(n, begin + kBlock);
-    ValueBlock(begin, end, rule, u_lo, v_lo, x);
-    for (std::size_t c = begin; c < end; ++c) lo[c] = std::min(lo[c], x[c - begin]);
-    ValueBlock(begin, end, rule, u_hi, v_hi, x);
-    for (std::size_t c = begin; c < end; ++c) hi[c] = std::max(hi[c], x[c - begin]);
-  }
-}
-
-MP_CLONES void ErrorThroughContext(std::size_t n, const CandidateRule& rule, bool part_is_left,
-                                   const double* part, const double* sibling, const double* a,
-                                   const double* b, double* err) {
-  double x[kBlock];
-  for (std::size_t begin = 0; begin < n; begin += kBlock) {
-    const std::size_t end = std::min(n, begin + kBlock);
-    ValueBlock(begin, end, rule, part_is_left ? part : sibling, part_is_left ? sibling : part, x);
-    for (std::size_t c = begin; c < end; ++c) {
-      const double e = a[c] + b[c] * x[c - begin];
-      err[c] = std::min(err[c], e);
-    }
-  }
 }
 
 }  // namespace mergeplan::search

@@ -33,24 +33,18 @@ double RowBound(std::size_t n, const double* x, const double* a, const double* b
 // Is x nowhere better than y? sign +1: larger is better, -1: smaller is better.
 bool Dominates(std::size_t n, const double* y, const double* x, const double* sign);
 
-// How much RowBound falls when y is replaced by the better of x and y in every column; stops above
-// `limit`.
-double AbsorbLoss(std::size_t n, const double* y, const double* x, const double* sign,
-                  const double* a, const double* b, double limit);
+// squares = max(0, a + b x)^2 by column; gives their sum.
+double RowSquares(std::size_t n, const double* x, const double* a, const double* b,
+                  double* squares);
+
+// sum_c max(0, y - x), or the first partial sum above `limit`: how much the bound of a row with the
+// squares y falls when it takes over the better value of a row with the squares x in every column.
+double SquaresLoss(std::size_t n, const double* y, const double* x, double limit);
+
+// y = the lesser of x and y in every column.
+void Lessen(std::size_t n, double* y, const double* x);
 
 // y = the better of x and y in every column.
 void Absorb(std::size_t n, double* y, const double* x, const double* sign);
-
-// Interval arithmetic over all candidates: lo = min(lo, candidate of the lower ends), hi likewise.
-void WidenByCandidate(std::size_t n, const CandidateRule& rule, const double* u_lo,
-                      const double* u_hi, const double* v_lo, const double* v_hi, double* lo,
-                      double* hi);
-
-// One context of a part: the part's value x at its two ends becomes `ends`; err = min(err, a + b *
-// context value), where the part is the left (u) or right (v) side of the candidate and its sibling
-// has the value given.
-void ErrorThroughContext(std::size_t n, const CandidateRule& rule, bool part_is_left,
-                         const double* part, const double* sibling, const double* a,
-                         const double* b, double* err);
 
 }  // namespace mergeplan::search

@@ -19,14 +19,11 @@
 namespace mergeplan {
 namespace {
 
-using search::Columns;
-using search::ColumnTables;
-using search::Inside;
-using search::Intervals;
-using search::Outside;
+using search::Bounds;
 using search::Pass;
 using search::PassOptions;
 using search::Shape;
+using search::Target;
 using Clock = std::chrono::steady_clock;
 
 // Bytes of the interval tables that a search may take; beyond it only simple plans are compared.
@@ -54,16 +51,14 @@ class Search {
           "is trivial";
       return Finish();
     }
-    RaiseBound(search::RowBound(columns_.size(), best_end_.data(), RootA(), RootB()));
+    RaiseBound(search::RowBound(bounds_->columns.size(), bounds_->best_end.data(),
+                                bounds_->prefix_a[bounds_->root()],
+                                bounds_->prefix_b[bounds_->root()]));
     if (Proven()) {
       why_ = "no plan is better in any dimension";
       return Finish();
     }
-    for (int width : {4, 16, 64}) {
-      if (Stop()) break;
-      Beam(width);
-    }
-    if (!Stop() && !Proven()) Certify();
+    Climb();
     return Finish();
   }
 
@@ -96,131 +91,35 @@ class Search {
     return Optimal() || objective_ - (bound_ - tolerance_) <= options_.gap * objective_;
   }
 
-  // One column for every distinct variance, larger-is-better throughout; the orientation comes
-  // later.
-  Columns DistinctColumns() const {
-    std::map<double, double> weights;
-    std::map<double, int> first;
+  // One target for every distinct variance.
+  std::vector<Target> DistinctTargets() const {
+    std::map<double, Target> targets;
     for (int k = 0; k < model_.dimensions(); ++k) {
       const double weight = model_.objective_weights()[k];
       if (weight == 0) continue;
-      weights[model_.lambda()[k]] += weight;
-      first.emplace(model_.lambda()[k], k);
+      const double tau = model_.tau()[k];
+      const auto [at, fresh] = targets.try_emplace(model_.lambda()[k], Target{k, 0, tau, tau, tau});
+      at->second.weight += weight;
     }
-    Columns columns;
-    for (const auto& [lambda, weight] : weights) {
-      const int k = first[lambda];
-      columns.coordinate.push_back(k);
-      columns.sign.push_back(1);
-      columns.root_weight.push_back(std::sqrt(weight));
-      columns.tau.push_back(model_.tau()[k]);
-    }
-    return columns;
-  }
-
-  Shape SpaceShape() const {
-    return options_.space == Space::kNary ? Shape::kNary : Shape::kBinary;
+    std::vector<Target> out;
+    for (const auto& [lambda, target] : targets) out.push_back(target);
+    return out;
   }
 
   bool Tables() {
-    const Columns distinct = DistinctColumns();
-    const Intervals at(model_.steps());
-    if (static_cast<double>(at.size()) * static_cast<double>(distinct.size()) * 2 * 8 *
-            sizeof(double) >
-        kTableLimit) {
+    const std::vector<Target> targets = DistinctTargets();
+    if (Bounds::Bytes(model_.steps(), targets.size(), options_.student_steps, threads_) >
+        kTableLimit)
       return false;
-    }
-    shape_ = SpaceShape();
-    ColumnTables tables(model_, distinct);
-    const auto stop = [this] { return Stop(); };
-    const Inside inside(model_, distinct, tables, shape_, options_.student_steps, threads_, stop);
-    if (Stop()) return false;
-    Orient(distinct, inside);
-    tables_ = std::make_unique<ColumnTables>(model_, columns_);
-    inside_ = std::make_unique<Inside>(model_, columns_, *tables_, shape_, options_.student_steps,
-                                       threads_, stop);
-    if (Stop()) return false;
-    if (options_.student_steps > 1 && AllStepsIsBestEverywhere()) {
-      shape_ = Shape::kDirect;
-      inside_ = std::make_unique<Inside>(model_, columns_, *tables_, shape_, options_.student_steps,
-                                         threads_, stop);
-    }
-    outside_ = std::make_unique<Outside>(model_, columns_, *tables_, *inside_, shape_,
-                                         options_.student_steps, threads_, stop);
-    if (Stop()) return false;
-    const std::size_t root = inside_->Layer(options_.student_steps, model_.steps());
-    best_end_.resize(columns_.size());
-    for (std::size_t c = 0; c < columns_.size(); ++c) {
-      best_end_[c] =
-          columns_.sign[c] > 0 ? inside_->prefix_hi[root][c] : inside_->prefix_lo[root][c];
-    }
-    return true;
-  }
-
-  // Dominance is valid in a coordinate exactly where tau does not lie strictly between the least
-  // and the largest value that any whole plan can have. Columns with the widest weighted range come
-  // first: they end most bounds early.
-  void Orient(const Columns& distinct, const Inside& inside) {
-    const int T = model_.steps();
-    const std::size_t root = inside.Layer(options_.student_steps, T);
-    const Model::Affine map = model_.CarriedToValue(1, T);
-    std::vector<double> spread(distinct.size());
-    std::vector<std::size_t> order(distinct.size());
-    std::iota(order.begin(), order.end(), 0);
-    for (std::size_t c = 0; c < distinct.size(); ++c) {
-      spread[c] = distinct.root_weight[c] * map.scale *
-                  (inside.prefix_hi[root][c] - inside.prefix_lo[root][c]);
-    }
-    std::stable_sort(order.begin(), order.end(),
-                     [&](std::size_t x, std::size_t y) { return spread[x] > spread[y]; });
-    for (std::size_t c : order) {
-      const double lo = map.offset + map.scale * inside.prefix_lo[root][c];
-      const double hi = map.offset + map.scale * inside.prefix_hi[root][c];
-      const double tau = distinct.tau[c];
-      const double rounding = 16.0 * T * 0x1p-53 * std::max(hi, tau);
-      const bool up = tau >= hi - rounding;
-      const bool down = tau <= lo + rounding;
-      const auto add = [&](double sign) {
-        columns_.coordinate.push_back(distinct.coordinate[c]);
-        columns_.sign.push_back(sign);
-        columns_.root_weight.push_back(distinct.root_weight[c]);
-        columns_.tau.push_back(tau);
-      };
-      if (up || !down) add(1);
-      if (!up) add(-1);
-      if (!up && !down) columns_.dominance_everywhere = false;
-    }
-  }
-
-  // Does merging all steps at once give every interval its best value in every column? Then every
-  // block of a best plan is one merge, and only the borders are open (the theorems on the starts
-  // `jump` and `teacher`, checked on this instance).
-  bool AllStepsIsBestEverywhere() const {
-    if (!columns_.dominance_everywhere) return false;
-    const std::size_t n = columns_.size();
-    const Inside direct(model_, columns_, *tables_, Shape::kDirect, 1, threads_, nullptr);
-    const Intervals at(model_.steps());
-    for (std::size_t row = 0; row < at.size(); ++row) {
-      for (std::size_t c = 0; c < n; ++c) {
-        const double best = columns_.sign[c] > 0 ? inside_->s_hi[row][c] : inside_->s_lo[row][c];
-        if (std::abs(direct.s_hi[row][c] - best) > 16.0 * model_.steps() * 0x1p-53 * std::abs(best))
-          return false;
-      }
-    }
-    return true;
-  }
-
-  const double* RootA() const {
-    return outside_->prefix_a[inside_->Layer(options_.student_steps, model_.steps())];
-  }
-  const double* RootB() const {
-    return outside_->prefix_b[inside_->Layer(options_.student_steps, model_.steps())];
+    bounds_ = Bounds::Make(model_, targets,
+                           options_.space == Space::kNary ? Shape::kNary : Shape::kBinary,
+                           options_.student_steps, threads_, [this] { return Stop(); });
+    return bounds_.has_value() && !Stop();
   }
 
   Pass MakePass(PassOptions options) {
     options.threads = threads_;
-    return Pass(model_, columns_, *tables_, *inside_, *outside_, shape_, options_.student_steps,
-                std::move(options));
+    return Pass(model_, *bounds_, std::move(options));
   }
 
   void Beam(int width) {
@@ -242,7 +141,7 @@ class Search {
     options.stop = [this] { return Stop(); };
     if (effort)
       options.max_candidates =
-          static_cast<std::int64_t>(*effort / static_cast<double>(columns_.size() + 1));
+          static_cast<std::int64_t>(*effort / static_cast<double>(bounds_->columns.size() + 1));
     Pass pass = MakePass(std::move(options));
     const Pass::Outcome outcome = pass.Run();
     if (outcome == Pass::Outcome::kOutOfMemory) out_of_memory_ = true;
@@ -258,24 +157,30 @@ class Search {
     return std::min(objective_, objective_ * (1 - options_.gap) + 2 * tolerance_);
   }
 
-  void Certify() {
-    // Small problems are solved exactly whatever gap was asked for.
-    constexpr double kSmall = 2e7;
-    if (Prove(objective_, 0, kSmall)) return;
-    // Coarse passes first. Where a proof of optimality is asked for, one of them is enough: it
-    // leaves a bound for the case that the exact pass runs out of time.
+  // Beams for plans and passes with slack for the bound, by turns, each finer than the last; a pass
+  // without slack ends it.
+  void Climb() {
     const double aim = options_.gap > 0 ? options_.gap : 0.01;
-    const double finest = options_.gap > 0 ? 1e-4 : 0.1;
-    for (double share = 0.25; share > finest && !Stop() && !Proven() && !out_of_memory_;
-         share /= 4) {
+    const double finest = options_.gap > 0 ? 1e-4 : 0.05;
+    int width = 4;
+    Beam(width);
+    // Small problems are solved exactly whatever gap was asked for.
+    constexpr double kSmall = 3e6;
+    if (Done() || Prove(objective_, 0, kSmall)) return;
+    for (double share = 0.25; share > finest; share /= 4) {
+      if (Done()) return;
       Prove(Threshold(), share * aim * objective_);
+      if (Done()) return;
+      if (width < 64) Beam(width *= 4);
     }
-    if (!Stop() && !Proven() && !out_of_memory_) Prove(objective_, 0);
+    if (!Done()) Prove(objective_, 0);
     if (out_of_memory_ && !Proven()) {
       stopped_ = true;
       why_ = "the frontiers outgrew the memory limit";
     }
   }
+
+  bool Done() { return Stop() || Proven() || out_of_memory_; }
 
   SearchResult Finish() {
     SearchResult result;
@@ -291,7 +196,7 @@ class Search {
       result.status = SearchStatus::kOptimal;
       result.guarantee = absl::StrFormat("optimal among all %s, up to the rounding tolerance %.3g",
                                          space, tolerance_);
-      if (shape_ == Shape::kDirect) {
+      if (bounds_ && search::OneNodePerInterval(bounds_->shape)) {
         absl::StrAppend(
             &result.guarantee,
             "; one merge per block is best in every dimension, the borders were searched");
@@ -315,12 +220,7 @@ class Search {
   int threads_;
   Clock::time_point begin_;
 
-  Shape shape_ = Shape::kNary;
-  Columns columns_;
-  std::unique_ptr<ColumnTables> tables_;
-  std::unique_ptr<Inside> inside_;
-  std::unique_ptr<Outside> outside_;
-  std::vector<double> best_end_;
+  std::optional<Bounds> bounds_;
 
   bool have_plan_ = false;
   Plan plan_;

@@ -1,0 +1,46 @@
+#pragma once
+
+#include <vector>
+
+#include "planner/search/column_problem.h"
+#include "planner/search/shape.h"
+
+namespace mergeplan::search {
+
+// The least and largest value of every part that a plan can have, of one column:
+//   s  a node over [i,j];  q  one or more neighbouring nodes over [i,j]  (shapes other than kNary:
+//   q is s) prefix  n blocks over 1..j at row n, entry j;  suffix  n blocks over i..T at row n,
+//   entry i
+// A value increases in each of its parts' values, so the ends follow from the ends of the parts.
+// O(T^3 + N T^2); the memory is the caller's to keep for the next column.
+struct InsidePlanes {
+  InsidePlanes(int steps, int blocks);
+  void Run(const ColumnProblem& column, Shape shape);
+  std::size_t bytes() const;
+
+  // By first level (row i, entry j) and by last level (row j, entry i).
+  struct End {
+    Plane s_first, s_last, q_first, q_last;
+    std::vector<std::vector<double>> prefix, suffix;
+  };
+  int steps, blocks;
+  End lo, hi;
+  Plane all_steps;  // product of the single steps i..j by first level; shapes kBinary and kVanilla
+};
+
+// What a part's value x means for the whole plan: sqrt(w) times the signed error of every plan that
+// contains the part is at least a + b x. bounds.h has the proof. O(T^3 + N T^2).
+struct OutsidePlanes {
+  OutsidePlanes(int steps, int blocks);
+  // Root: the signed error of a whole plan of carried value x is root_a + root_b x.
+  void Run(const ColumnProblem& column, Shape shape, const InsidePlanes& inside,
+           bool larger_is_better, double root_a, double root_b);
+  std::size_t bytes() const;
+
+  int steps, blocks;
+  Plane s_a_first, s_b_first, q_a_first, q_b_first;  // row i, entry j
+  Plane s_a_last, s_b_last, q_a_last, q_b_last;      // row j, entry i
+  std::vector<std::vector<double>> prefix_a, prefix_b;
+};
+
+}  // namespace mergeplan::search
