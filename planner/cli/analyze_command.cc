@@ -7,6 +7,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
@@ -14,6 +15,7 @@
 #include "planner/cli/advice.h"
 #include "planner/cli/answer.h"
 #include "planner/cli/command.h"
+#include "planner/cli/flags.h"
 #include "planner/cli/question.h"
 #include "planner/spectrum/spectrum.h"
 
@@ -95,33 +97,29 @@ void PrintText(const Spectrum& spectrum, const Basis& chosen, const Advice* advi
 absl::Status RunAnalyze(const AnalyzeFlags& flags) {
   if (flags.data.input.empty()) return Misuse("no INPUT: give a file or folder of samples");
   MP_RETURN_IF_ERROR(CheckOutput(flags.output, {flags.data.input}, true));
-  if (!flags.output.empty()) {  // the arrays beside it
+  if (!flags.output.empty()) {
+    if (!absl::EndsWith(flags.output, ".toml")) {  // by which plan and distill know it
+      return Misuse(absl::StrCat("-o ", flags.output,
+                                 ": a spectrum is a TOML file, expected a name that ends in .toml; "
+                                 "for JSON there is --json, on stdout"));
+    }
+    // The arrays beside it.
     MP_RETURN_IF_ERROR(CheckOutput(SpectrumArraysPath(flags.output), {flags.data.input}));
   }
-  if (flags.basis != "auto" && flags.basis != "diagonal" && flags.basis != "pca") {
-    return Misuse(absl::StrCat("--basis: unknown word \"", flags.basis,
-                               "\", expected auto, diagonal or pca"));
-  }
-  if (!(flags.confidence > 0 && flags.confidence < 1)) {
-    return Misuse(
-        absl::StrFormat("--confidence: %g, expected a number between 0 and 1", flags.confidence));
-  }
+  MP_RETURN_IF_ERROR(CheckBasisFlag(flags.basis));
   // Flags first: a wrong one should not cost a pass over the data.
   const bool advise = !flags.training.schedule.empty();
   ModelSpec spec;
   if (advise) {
     MP_ASSIGN_OR_RETURN(spec.schedule, ScheduleOf(flags.training));
     MP_ASSIGN_OR_RETURN(spec.budget, BudgetOf(flags.training));
-    absl::StatusOr<Init> init = ParseInit(flags.training.init);
-    if (!init.ok()) return Misuse(init.status());
-    absl::StatusOr<Reference> reference = ParseReference(flags.training.reference);
-    if (!reference.ok()) return Misuse(reference.status());
-    spec.init = *init;
-    spec.reference = *reference;
-  } else if (flags.training.teacher_steps != 0 || flags.training.train_time != 0 ||
-             flags.training.lr != 0) {
-    return Misuse(
-        "advice on a strategy needs --schedule too, besides --teacher-steps and a budget");
+    MP_RETURN_IF_ERROR(ParseTerms(flags.training, &spec.init, &spec.reference));
+  } else {
+    MP_RETURN_IF_ERROR(RefuseGiven(
+        flags.training.app,
+        {"--teacher-steps", "--train-time", "--lr", "--iterations", "--batch", "--feature-norm",
+         "--init", "--reference", "--student-steps"},
+        "without --schedule: advice on a strategy needs --schedule, --teacher-steps and a budget"));
   }
 
   const auto begin = std::chrono::steady_clock::now();
@@ -135,6 +133,7 @@ absl::Status RunAnalyze(const AnalyzeFlags& flags) {
   std::optional<Advice> advice;
   if (advise) {
     spec.variances = chosen->variances;
+    MP_RETURN_IF_ERROR(CheckSize(flags.training, spec));
     absl::StatusOr<Model> model = Model::Create(std::move(spec));
     if (!model.ok()) return Misuse(model.status());
     absl::StatusOr<Advice> given = Advise(*model, flags.training.student_steps);
@@ -167,8 +166,8 @@ Command MakeAnalyze(CLI::App& top) {
       "cosine --train-time 1.6");
   AddDataFlags(*app, flags->data);
   app->add_option("--basis", flags->basis, "auto (default), diagonal or pca")->type_name("BASIS");
-  app->add_option("--confidence", flags->confidence,
-                  "of the intervals of the variances (default 0.95)")
+  AddReal(*app, "--confidence", flags->confidence, Real::kInside,
+          "of the intervals of the variances (default 0.95)")
       ->type_name("P");
   AddTrainingFlags(*app, flags->training, false);
   app->add_option("-o,--output", flags->output,

@@ -8,6 +8,7 @@
 #include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "planner/base/utf8.h"
 
 namespace mergeplan::cli {
 namespace {
@@ -40,6 +41,13 @@ absl::Status CheckOutput(const std::string& path, const std::vector<std::string>
       return Misuse(absl::StrCat(
           path, ": is an input of this command and would be overwritten; give another name"));
     }
+  }
+  const std::string name = std::filesystem::path(path).filename().string();
+  if (with_arrays && !IsUtf8(name)) {
+    return Misuse(
+        absl::StrCat("output ", path,
+                     ": the file's name is not UTF-8, and the file names the one with its "
+                     "arrays, which has the same name; give another name"));
   }
   std::error_code kind_error;
   if (with_arrays && std::filesystem::exists(path, kind_error) &&

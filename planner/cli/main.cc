@@ -1,9 +1,12 @@
 #include <clocale>
 #include <cstdio>
 #include <cstring>
+#include <exception>
+#include <new>
 #include <string>
 
 #include "planner/cli/command.h"
+#include "planner/cli/flags.h"
 
 namespace {
 
@@ -39,6 +42,15 @@ int RunCommand(int argc, char** argv) {
       return mergeplan::cli::kMisuse;
     }
   }
+  // CLI11 would take the next word for its value.
+  for (int k = 1; k < argc; ++k) {
+    const std::string_view word = argv[k];
+    if (word == "--") break;
+    if (word.size() > 3 && word.substr(0, 2) == "--" && word.find('=') == word.size() - 1) {
+      std::fprintf(stderr, "mergeplan: %s: is empty, expected a value after the '='\n", argv[k]);
+      return mergeplan::cli::kMisuse;
+    }
+  }
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& e) {
@@ -48,7 +60,9 @@ int RunCommand(int argc, char** argv) {
     return mergeplan::cli::kMisuse;
   }
   for (const Command& command : commands) {
-    if (command.app->parsed()) return command.run();
+    if (!command.app->parsed()) continue;
+    const absl::Status status = mergeplan::cli::RefuseEmpty(*command.app);
+    return status.ok() ? command.run() : mergeplan::cli::Report(command.app->get_name(), status);
   }
   return mergeplan::cli::kMisuse;
 }
@@ -68,6 +82,11 @@ int main(int argc, char** argv) {
       return code == mergeplan::cli::kDone ? mergeplan::cli::kFailed : code;
     }
     return code;
+  } catch (const std::bad_alloc&) {
+    std::fprintf(stderr,
+                 "mergeplan: out of memory; give fewer dimensions or teacher steps, or a larger "
+                 "machine\n");
+    return mergeplan::cli::kFailed;
   } catch (const std::exception& e) {
     std::fprintf(stderr, "mergeplan: %s\n", e.what());
     return mergeplan::cli::kFailed;

@@ -10,6 +10,7 @@
 #include "planner/base/status_macros.h"
 #include "planner/cli/answer.h"
 #include "planner/cli/command.h"
+#include "planner/cli/flags.h"
 #include "planner/cli/question.h"
 #include "planner/plan/io/document.h"
 #include "planner/search/search.h"
@@ -136,10 +137,11 @@ Command MakePlan(CLI::App& top) {
   app->add_option("--space", flags->space,
                   "nary (default: merges of any number of blocks) or binary (Algorithm 1)")
       ->type_name("SPACE");
-  app->add_option("--gap", flags->gap,
-                  "stop within this relative gap (default 1e-3); 0 asks for a proof of optimality")
+  AddReal(*app, "--gap", flags->gap, Real::kShare,
+          "stop within this relative gap (default 1e-3); 0 asks for a proof of optimality")
       ->type_name("GAP");
-  app->add_option("--time-limit", flags->time_limit, "seconds (default 30)")->type_name("S");
+  AddReal(*app, "--time-limit", flags->time_limit, Real::kPositiveTime, "seconds (default 30)")
+      ->type_name("S");
   app->add_option("-o,--output", flags->output, "plan file to write (.toml or .json)")
       ->type_name("FILE");
   app->add_flag("--json", flags->json, "print one JSON object");

@@ -9,8 +9,11 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "planner/base/file.h"
+#include "planner/base/memory.h"
 #include "planner/base/status_macros.h"
+#include "planner/base/utf8.h"
 #include "planner/cli/command.h"
+#include "planner/cli/flags.h"
 #include "planner/data/npz.h"
 #include "planner/data/samples.h"
 #include "planner/spectrum/estimate.h"
@@ -23,6 +26,7 @@ bool IsSpectrumFile(const std::string& path) { return absl::EndsWith(path, ".tom
 }  // namespace
 
 void AddDataFlags(CLI::App& app, DataFlags& flags) {
+  flags.app = &app;
   app.add_option("INPUT", flags.input,
                  ".npy, .npz, IDX (.gz), a folder of PNG/JPEG, or WebDataset .tar files");
   app.add_option("--array", flags.array, "which array of an .npz")->type_name("NAME");
@@ -33,7 +37,8 @@ void AddDataFlags(CLI::App& app, DataFlags& flags) {
       ->type_name("LOW:HIGH");
   app.add_flag("--skip-nonfinite", flags.skip_nonfinite,
                "leave out samples with NaN or infinity and count them");
-  app.add_option("--threads", flags.threads, "threads to use (default: all)")->type_name("N");
+  AddInteger(app, "--threads", flags.threads, 0, "threads to use (default, 0: all)")
+      ->type_name("N");
 }
 
 absl::StatusOr<Spectrum> EstimateFromFlags(const DataFlags& flags, double confidence,
@@ -49,7 +54,8 @@ absl::StatusOr<Spectrum> EstimateFromFlags(const DataFlags& flags, double confid
   options.confidence = confidence;
   options.threads = flags.threads;
   options.want_pca = want_pca;
-  options.source = flags.input;
+  // It is written into files, which hold UTF-8 only.
+  options.source = ReplaceInvalidUtf8(flags.input);
   std::error_code ec;
   if (std::filesystem::is_regular_file(flags.input, ec)) {
     MP_ASSIGN_OR_RETURN(options.source_sha256, Sha256OfFile(flags.input));
@@ -63,29 +69,32 @@ absl::StatusOr<Spectrum> EstimateFromFlags(const DataFlags& flags, double confid
 }
 
 void AddTrainingFlags(CLI::App& app, TrainingFlags& flags, bool required) {
-  app.add_option("--teacher-steps,-T", flags.teacher_steps, "steps of the teacher")->type_name("T");
+  flags.app = &app;
+  AddInteger(app, "--teacher-steps,-T", flags.teacher_steps, 1, "steps of the teacher")
+      ->type_name("T");
   auto* schedule = app.add_option(
       "--schedule", flags.schedule,
       "cosine, ddpm-linear, ddpm-scaled-linear, ddpm-cosine, sigmoid, flow, edm "
       "(name:key=value,...), a diffusers scheduler_config.json, or a file with alpha and sigma");
   schedule->type_name("SCHEDULE");
   if (required) schedule->required();
-  auto* time =
-      app.add_option("--train-time,-s", flags.train_time, "gradient-flow time s of every merge")
-          ->type_name("S");
-  auto* lr = app.add_option("--lr", flags.lr, "learning rate of SGD, in place of --train-time")
+  auto* time = AddReal(app, "--train-time,-s", flags.train_time, Real::kPositive,
+                       "gradient-flow time s of every merge")
+                   ->type_name("S");
+  auto* lr = AddReal(app, "--lr", flags.lr, Real::kPositive,
+                     "learning rate of SGD, in place of --train-time")
                  ->type_name("RATE");
-  auto* iterations =
-      app.add_option("--iterations", flags.iterations, "updates of every merge, with --lr")
-          ->type_name("K");
+  auto* iterations = AddInteger(app, "--iterations", flags.iterations, 1,
+                                "updates of every merge, with --lr", std::int64_t{1} << 53)
+                         ->type_name("K");
   lr->excludes(time);
   iterations->excludes(time);
-  app.add_option("--batch", flags.batch,
-                 "batch of every update (default 64); moves the spread, not the mean")
+  AddInteger(app, "--batch", flags.batch, 1,
+             "batch of every update, with --lr (default 64); moves the spread, not the mean")
       ->type_name("B");
-  app.add_option("--feature-norm", flags.feature_norm,
-                 "squared norm of the feature that feeds the operator (default 1; 32 for the "
-                 "paper's embedding)")
+  AddReal(app, "--feature-norm", flags.feature_norm, Real::kPositive,
+          "squared norm of the feature that feeds the operator, with --lr (default 1; 32 for the "
+          "paper's embedding)")
       ->type_name("F");
   app.add_option("--init", flags.init,
                  "where students start: child (default), teacher, jump, child-jump")
@@ -93,12 +102,16 @@ void AddTrainingFlags(CLI::App& app, TrainingFlags& flags, bool required) {
   app.add_option("--reference", flags.reference,
                  "what is aimed at: surrogate (default), teacher, data")
       ->type_name("REF");
-  app.add_option("--student-steps,-N", flags.student_steps, "steps of the student (default 1)")
+  AddInteger(app, "--student-steps,-N", flags.student_steps, 1, "steps of the student (default 1)")
       ->type_name("N");
 }
 
 absl::StatusOr<Budget> BudgetOf(const TrainingFlags& flags) {
-  if (flags.train_time != 0) return Budget::Flow(flags.train_time);
+  if (flags.train_time != 0) {
+    MP_RETURN_IF_ERROR(RefuseGiven(flags.app, {"--batch", "--feature-norm"},
+                                   "with --train-time, a gradient flow, but only with --lr"));
+    return Budget::Flow(flags.train_time);
+  }
   if (flags.lr != 0 && flags.iterations != 0) {
     return Budget::Sgd(flags.lr, flags.iterations, flags.batch, flags.feature_norm);
   }
@@ -113,6 +126,43 @@ absl::StatusOr<Schedule> ScheduleOf(const TrainingFlags& flags) {
   absl::StatusOr<Schedule> schedule = LoadSchedule(flags.schedule, steps);
   if (!schedule.ok()) return Misuse(schedule.status());
   return schedule;
+}
+
+absl::Status ParseTerms(const TrainingFlags& flags, Init* init, Reference* reference) {
+  const absl::StatusOr<Init> parsed_init = ParseInit(flags.init);
+  if (!parsed_init.ok()) {
+    return Misuse(absl::StrCat("--", std::string(parsed_init.status().message())));
+  }
+  const absl::StatusOr<Reference> parsed_reference = ParseReference(flags.reference);
+  if (!parsed_reference.ok()) {
+    return Misuse(absl::StrCat("--", std::string(parsed_reference.status().message())));
+  }
+  *init = *parsed_init;
+  *reference = *parsed_reference;
+  return absl::OkStatus();
+}
+
+absl::Status CheckSize(const TrainingFlags& flags, const ModelSpec& spec) {
+  const int steps = spec.schedule.steps();
+  if (flags.student_steps > steps) {
+    return Misuse(absl::StrCat("--student-steps: is ", flags.student_steps, ", expected 1..", steps,
+                               ", the steps of the teacher"));
+  }
+  // Measured: 79 bytes at the peak for every level and coordinate.
+  constexpr double kBytes = 80;
+  const absl::Status memory =
+      CheckMemory(absl::StrCat(steps, " teacher steps in ", spec.variances.size(), " dimensions"),
+                  kBytes * steps * static_cast<double>(spec.variances.size()));
+  if (memory.ok()) return memory;
+  return absl::ResourceExhaustedError(
+      absl::StrCat("--teacher-steps: ", std::string(memory.message()),
+                   "; give fewer steps, or fewer dimensions (the largest variances)"));
+}
+
+absl::Status CheckBasisFlag(const std::string& basis) {
+  if (basis == "auto" || basis == "diagonal" || basis == "pca") return absl::OkStatus();
+  return Misuse(
+      absl::StrCat("--basis: unknown word \"", basis, "\", expected auto, diagonal or pca"));
 }
 
 void AddQuestionFlags(CLI::App& app, QuestionFlags& flags) {
@@ -167,23 +217,22 @@ absl::StatusOr<Question> AskFromFlags(const QuestionFlags& flags) {
                       ? "nothing to plan for: give a spectrum.toml, data, or --variances"
                       : "both INPUT and --variances are given; give one of them");
   }
-  if (flags.basis != "auto" && flags.basis != "diagonal" && flags.basis != "pca") {
-    return Misuse(absl::StrCat("--basis: unknown word \"", flags.basis,
-                               "\", expected auto, diagonal or pca"));
+  MP_RETURN_IF_ERROR(CheckBasisFlag(flags.basis));
+  if (!flags.variances.empty()) {
+    MP_RETURN_IF_ERROR(RefuseGiven(flags.data.app,
+                                   {"--basis", "--array", "--scale", "--skip-nonfinite"},
+                                   "with --variances, but only with data"));
+  } else if (IsSpectrumFile(flags.data.input)) {
+    MP_RETURN_IF_ERROR(
+        RefuseGiven(flags.data.app, {"--array", "--scale", "--skip-nonfinite"},
+                    "with a spectrum.toml, which says what analyze was told, but only with data"));
   }
   ModelSpec spec;
   MP_ASSIGN_OR_RETURN(spec.schedule, ScheduleOf(flags.training));
   MP_ASSIGN_OR_RETURN(spec.budget, BudgetOf(flags.training));
-  absl::StatusOr<Init> init = ParseInit(flags.training.init);
-  if (!init.ok()) return Misuse(absl::StrCat("--", std::string(init.status().message())));
-  absl::StatusOr<Reference> reference = ParseReference(flags.training.reference);
-  if (!reference.ok()) return Misuse(absl::StrCat("--", std::string(reference.status().message())));
-  spec.init = *init;
-  spec.reference = *reference;
+  MP_RETURN_IF_ERROR(ParseTerms(flags.training, &spec.init, &spec.reference));
   std::string basis = "given";
   if (!flags.variances.empty()) {
-    if (flags.basis != "auto")
-      return Misuse("--basis goes with a spectrum or data, not with --variances");
     MP_ASSIGN_OR_RETURN(spec.variances, ReadNumbers("--variances", flags.variances));
   } else {
     absl::StatusOr<Spectrum> spectrum =
@@ -198,6 +247,7 @@ absl::StatusOr<Question> AskFromFlags(const QuestionFlags& flags) {
   if (!flags.weights.empty()) {
     MP_ASSIGN_OR_RETURN(spec.weights, ReadNumbers("--weights", flags.weights));
   }
+  MP_RETURN_IF_ERROR(CheckSize(flags.training, spec));
   absl::StatusOr<Model> model = Model::Create(std::move(spec));
   if (!model.ok()) return Misuse(model.status());
   return Question{*std::move(model), flags.variances.empty() ? flags.data.input : "--variances",

@@ -14,6 +14,7 @@ namespace mergeplan::cli {
 
 // Flags that say which data: shared by analyze, plan and compare.
 struct DataFlags {
+  const CLI::App* app = nullptr;  // whose flags they are
   std::string input;
   std::string array;
   std::string scale;
@@ -26,8 +27,9 @@ void AddDataFlags(CLI::App& app, DataFlags& flags);
 absl::StatusOr<Spectrum> EstimateFromFlags(const DataFlags& flags, double confidence,
                                            bool want_pca);
 
-// Flags that say how the student is trained.
+// Flags that say how the student is trained. 0: not given.
 struct TrainingFlags {
+  const CLI::App* app = nullptr;  // whose flags they are
   int teacher_steps = 0;
   std::string schedule;
   double train_time = 0;
@@ -41,8 +43,17 @@ struct TrainingFlags {
 };
 void AddTrainingFlags(CLI::App& app, TrainingFlags& flags, bool required);
 
+// Misuse names the flag: a budget that is missing, half or double, or flags of SGD beside a
+// gradient-flow time.
 absl::StatusOr<Budget> BudgetOf(const TrainingFlags& flags);
 absl::StatusOr<Schedule> ScheduleOf(const TrainingFlags& flags);
+// The words of --init and --reference.
+absl::Status ParseTerms(const TrainingFlags& flags, Init* init, Reference* reference);
+// Once the data are known: misuse for more student steps than teacher steps, RESOURCE_EXHAUSTED
+// where the model's tables would not fit into memory. Names the flags.
+absl::Status CheckSize(const TrainingFlags& flags, const ModelSpec& spec);
+// "auto", "diagonal" or "pca".
+absl::Status CheckBasisFlag(const std::string& basis);
 
 // A planning question: data or variances, and the training.
 struct QuestionFlags {

@@ -15,6 +15,7 @@
 #include "planner/base/file.h"
 #include "planner/base/status_macros.h"
 #include "planner/cli/command.h"
+#include "planner/cli/flags.h"
 #include "planner/cli/run_results.h"
 #include "planner/operators/law.h"
 #include "planner/plan/io/evaluate.h"
@@ -30,7 +31,7 @@ struct ReportFlags {
   std::string plan;
   std::string spectrum;
   std::string title;
-  std::uint64_t seed = 1;
+  std::int64_t seed = 1;
   int draws = 10000;
   int threads = 0;
   bool json = false;
@@ -69,7 +70,7 @@ absl::Status TestAgainstLaw(const ReportFlags& flags, std::vector<RunResults>& r
     MP_ASSIGN_OR_RETURN(const Model model, ModelOf(document));
     LawTestOptions options;
     options.draws = flags.draws;
-    options.seed = flags.seed;
+    options.seed = static_cast<std::uint64_t>(flags.seed);
     options.rounding = runs[first].dtype == "float32" ? kRoundingFloat32 : kRoundingFloat64;
     options.threads = flags.threads > 0 ? flags.threads : 2;
     MP_ASSIGN_OR_RETURN(const LawTest test, LawTest::Create(model, merges, options));
@@ -151,6 +152,18 @@ absl::Status RunReport(const ReportFlags& flags) {
     return Misuse(
         absl::StrCat("--draws: ", flags.draws, ", expected 1000 or more, or 0 for no test"));
   }
+  for (size_t k = 0; k < flags.runs.size(); ++k) {
+    for (size_t first = 0; first < k; ++first) {
+      std::error_code ec;
+      if (flags.runs[k] != flags.runs[first] &&
+          !std::filesystem::equivalent(flags.runs[k], flags.runs[first], ec)) {
+        continue;
+      }
+      return Misuse(absl::StrCat("RUN ", flags.runs[k], ": is the same folder as ",
+                                 flags.runs[first],
+                                 ", expected different runs; leave one of them out"));
+    }
+  }
   std::vector<std::string> inputs = {flags.plan, flags.spectrum};
   for (const std::string& run : flags.runs) {
     for (const char* file :
@@ -168,7 +181,7 @@ absl::Status RunReport(const ReportFlags& flags) {
 
   ReportInput input;
   input.title = flags.title.empty() ? "Distillation report" : flags.title;
-  input.seed = flags.seed;
+  input.seed = static_cast<std::uint64_t>(flags.seed);
   // The spectrum that the runs' teachers were made of, unless another is named.
   std::optional<Spectrum> spectrum;
   input.spectrum_path = flags.spectrum.empty() ? runs.front().spectrum : flags.spectrum;
@@ -224,13 +237,13 @@ Command MakeReport(CLI::App& top) {
                   "spectrum to draw (default: the one of the first run)")
       ->type_name("FILE");
   app->add_option("--title", flags->title, "headline of the page")->type_name("TEXT");
-  app->add_option("--seed", flags->seed, "of the sample images and of the law test (default 1)")
+  AddInteger(*app, "--seed", flags->seed, 0, "of the sample images and of the law test (default 1)")
       ->type_name("N");
-  app->add_option(
-         "--draws", flags->draws,
-         "draws of the law that achieved values are tested against (default 10000, 0: no test)")
+  AddInteger(*app, "--draws", flags->draws, 0,
+             "draws of the law that achieved values are tested against (default 10000, 0: no test)")
       ->type_name("N");
-  app->add_option("--threads", flags->threads, "threads to use (default 2)")->type_name("N");
+  AddInteger(*app, "--threads", flags->threads, 0, "threads to use (default, 0: 2)")
+      ->type_name("N");
   app->add_flag("--json", flags->json, "print the table as JSON");
   return {app, [flags] { return Report("report", RunReport(*flags)); }};
 }

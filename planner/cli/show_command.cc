@@ -11,6 +11,7 @@
 #include "planner/base/status_macros.h"
 #include "planner/cli/answer.h"
 #include "planner/cli/command.h"
+#include "planner/cli/flags.h"
 #include "planner/plan/io/document.h"
 #include "planner/report/arcs.h"
 
@@ -18,6 +19,7 @@ namespace mergeplan::cli {
 namespace {
 
 struct ShowFlags {
+  const CLI::App* app = nullptr;
   std::string plan;
   std::string svg;
   bool ascii = false;
@@ -31,6 +33,9 @@ int TerminalColumns() {
 }
 
 absl::Status RunShow(const ShowFlags& flags) {
+  if (flags.json) {
+    MP_RETURN_IF_ERROR(RefuseGiven(flags.app, {"--ascii"}, "with --json, which draws nothing"));
+  }
   MP_RETURN_IF_ERROR(CheckOutput(flags.svg, {flags.plan}));
   MP_ASSIGN_OR_RETURN(const PlanDocument document, ReadPlan(flags.plan));
   if (!flags.svg.empty()) {
@@ -59,6 +64,7 @@ absl::Status RunShow(const ShowFlags& flags) {
 Command MakeShow(CLI::App& top) {
   auto flags = std::make_shared<ShowFlags>();
   CLI::App* app = top.add_subcommand("show", "Draw a plan as arcs in the terminal or as a picture");
+  flags->app = app;
   app->footer("example: mergeplan show plan.toml --svg plan.svg");
   app->add_option("PLAN", flags->plan, "plan file (.toml or .json)")->required();
   app->add_option("--svg", flags->svg, "picture to write")->type_name("FILE");

@@ -19,16 +19,14 @@ absl::Status CheckLength(const std::string& what, size_t found, int expected, bo
   if (found == static_cast<size_t>(expected) || (may_be_empty && found == 0)) {
     return absl::OkStatus();
   }
-  return absl::InvalidArgumentError(
-      absl::StrFormat("report: %s has %d values, expected %d; report runs of one problem together",
-                      what, found, expected));
+  return absl::InvalidArgumentError(absl::StrFormat(
+      "%s has %d values, expected %d; report runs of one problem together", what, found, expected));
 }
 
 absl::Status CheckSpectrum(const Spectrum& spectrum) {
   const int d = spectrum.dimensions();
   if (d < 1) {
-    return absl::InvalidArgumentError(
-        "report: the spectrum has no dimensions, expected at least one");
+    return absl::InvalidArgumentError("the spectrum has no dimensions, expected at least one");
   }
   for (const Basis* basis : BasesOf(spectrum)) {
     const std::string name = absl::StrCat("basis \"", basis->name, "\" of the spectrum");
@@ -43,9 +41,8 @@ absl::Status CheckSpectrum(const Spectrum& spectrum) {
        {std::pair{"covariance", &spectrum.covariance}, std::pair{"vectors", &spectrum.vectors}}) {
     if (matrix == &spectrum.vectors && !spectrum.has_pca()) continue;
     if (matrix->size() != static_cast<size_t>(d) * d) {
-      return absl::InvalidArgumentError(
-          absl::StrFormat("report: array %s of the spectrum has %d entries, expected %d x %d", name,
-                          matrix->size(), d, d));
+      return absl::InvalidArgumentError(absl::StrFormat(
+          "array %s of the spectrum has %d entries, expected %d x %d", name, matrix->size(), d, d));
     }
   }
   return absl::OkStatus();
@@ -55,7 +52,7 @@ absl::Status CheckStrategy(const StrategyResult& strategy, const PlanDocument& p
   const std::string name = absl::StrCat("strategy \"", strategy.name, "\"");
   const PlanDocument& own = strategy.document;
   const auto differs = [&](const std::string& what) {
-    return absl::InvalidArgumentError(absl::StrCat("report: ", name, " was run with ", what,
+    return absl::InvalidArgumentError(absl::StrCat(name, " was run with ", what,
                                                    " than the plan; report runs of one problem "
                                                    "together"));
   };
@@ -141,7 +138,7 @@ absl::StatusOr<ReportFacts> CheckInput(const ReportInput& input) {
   }
   if (facts.plan == nullptr && input.spectrum == nullptr) {
     return absl::InvalidArgumentError(
-        "report: neither a spectrum nor a plan nor a run was given, expected at least one");
+        "neither a spectrum nor a plan nor a run was given, expected at least one");
   }
   if (input.spectrum != nullptr) MP_RETURN_IF_ERROR(CheckSpectrum(*input.spectrum));
   if (facts.plan == nullptr) return facts;
@@ -151,13 +148,13 @@ absl::StatusOr<ReportFacts> CheckInput(const ReportInput& input) {
   const int steps = plan.plan.teacher_steps();
   if (steps < 1 || plan.alpha.size() != static_cast<size_t>(steps) + 1) {
     return absl::InvalidArgumentError(
-        absl::StrFormat("report: the plan has %d steps and a schedule of %d levels, expected one "
+        absl::StrFormat("the plan has %d steps and a schedule of %d levels, expected one "
                         "level more than steps",
                         steps, plan.alpha.size()));
   }
   if (input.spectrum != nullptr && input.spectrum->dimensions() != d) {
     return absl::InvalidArgumentError(absl::StrFormat(
-        "report: the spectrum has %d dimensions and the plan %d; name the spectrum that the plan "
+        "the spectrum has %d dimensions and the plan %d; name the spectrum that the plan "
         "was made from",
         input.spectrum->dimensions(), d));
   }

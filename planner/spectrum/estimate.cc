@@ -233,13 +233,29 @@ void Recommend(Spectrum& spectrum, bool want_pca) {
                                       (static_cast<double>(spectrum.samples - 1) * all)
                                 : 0.0;
   const double energy = spectrum.diagonal.off_diagonal_energy;
-  const bool diagonal = energy - chance <= kDiagonalEnough;
-  spectrum.recommended_basis = diagonal ? "diagonal" : "pca";
+  const std::string found =
+      absl::StrFormat("%.2f %% of the covariance's energy is off the diagonal", 100 * energy);
+  if (energy <= kDiagonalEnough) {
+    spectrum.recommended_basis = "diagonal";
+    spectrum.recommended_basis_reason =
+        absl::StrFormat("%s, not more than the %.0f %% up to which the data's own axes do", found,
+                        100 * kDiagonalEnough);
+    return;
+  }
+  const std::string by_chance =
+      absl::StrFormat("unrelated dimensions would show %.2f %% on average in %d samples",
+                      100 * chance, spectrum.samples);
+  if (energy - chance <= kDiagonalEnough) {
+    spectrum.recommended_basis = "diagonal";
+    spectrum.recommended_basis_reason =
+        absl::StrFormat("%s, but %s: as far as these can tell, not more than %.0f %% beyond chance",
+                        found, by_chance, 100 * kDiagonalEnough);
+    return;
+  }
+  spectrum.recommended_basis = "pca";
   spectrum.recommended_basis_reason = absl::StrFormat(
-      "%.2f %% of the covariance's energy is off the diagonal (chance alone would give %.2f %%), "
-      "%s than the "
-      "%.0f %% up to which the data's own axes do",
-      100 * energy, 100 * chance, diagonal ? "not more" : "more", 100 * kDiagonalEnough);
+      "%s; %s, and the rest is more than the %.0f %% up to which the data's own axes do", found,
+      by_chance, 100 * kDiagonalEnough);
 }
 
 absl::StatusOr<Spectrum> Estimate(SampleSource& source, const EstimateOptions& options) {

@@ -9,6 +9,7 @@
 #include "absl/strings/str_join.h"
 #include "planner/base/file.h"
 #include "planner/base/status_macros.h"
+#include "planner/base/utf8.h"
 #include "planner/data/npz.h"
 #include "planner/spectrum/spectrum.h"
 
@@ -85,6 +86,11 @@ absl::Status CheckScaling(const Scaling& scaling) {
 
 absl::Status CheckSpectrum(const Spectrum& spectrum) {
   const std::size_t d = spectrum.mean.size();
+  for (const auto& [key, text] : {std::pair{"data.source", &spectrum.source},
+                                  {"data.sha256", &spectrum.source_sha256},
+                                  {"basis.reason", &spectrum.recommended_basis_reason}}) {
+    if (!IsUtf8(*text)) return Invalid(absl::StrCat(key, " is not UTF-8, expected it for TOML"));
+  }
   std::size_t product = 1;
   for (const std::int64_t extent : spectrum.shape) {
     // Stops growing beyond d, so that it cannot overflow.
@@ -396,6 +402,12 @@ absl::Status WriteSpectrum(const Spectrum& spectrum, const std::string& path) {
   }
   MP_ASSIGN_OR_RETURN(const std::string bytes, npz.Bytes());
   const std::string arrays = SpectrumArraysPath(path);
+  if (!IsUtf8(FileName(arrays))) {
+    return Invalid(
+        absl::StrCat(path,
+                     ": cannot be written, its name is not UTF-8 and the file, which is, "
+                     "names the one with its arrays; give another name"));
+  }
   MP_RETURN_IF_ERROR(WriteFileAtomically(arrays, bytes));
   return WriteFileAtomically(path, TomlText(spectrum, arrays, Sha256(bytes)));
 }

@@ -10,6 +10,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 #include "planner/base/status_macros.h"
 #include "planner/data/npz.h"
 #include "planner/plan/io/document_check.h"
@@ -88,7 +89,12 @@ class DocumentReader {
     if (node == nullptr) return absl::OkStatus();
     MP_ASSIGN_OR_RETURN(const std::string word, read_.String(*node, key));
     const auto parsed = parse(word);
-    if (!parsed.ok()) return read_.Error(node, key, std::string(parsed.status().message()));
+    if (!parsed.ok()) {
+      // The message begins with the key as well.
+      return read_.Error(node, key,
+                         std::string(absl::StripPrefix(parsed.status().message(),
+                                                       absl::StrCat(std::string(key), ": "))));
+    }
     *out = *parsed;
     return absl::OkStatus();
   }

@@ -16,10 +16,10 @@ std::string TestFolder() {
   return pattern;
 }
 
-Outcome RunMergeplan(const std::string& arguments) {
+Outcome RunMergeplan(const std::string& arguments, const std::string& before) {
   const char* binary = std::getenv("MERGEPLAN_BIN");
   const std::string folder = TestFolder();
-  const std::string line = std::string("'") + (binary == nullptr ? "mergeplan" : binary) + "' " +
+  const std::string line = before + "; '" + (binary == nullptr ? "mergeplan" : binary) + "' " +
                            arguments + " >'" + folder + "/out' 2>'" + folder + "/err' </dev/null";
   const int status = std::system(line.c_str());
   Outcome outcome;

@@ -11,8 +11,9 @@ struct Outcome {
   std::string err;  // stderr
 };
 
-// Runs `mergeplan ARGUMENTS` (a shell line) with the binary under test.
-Outcome RunMergeplan(const std::string& arguments);
+// Runs `mergeplan ARGUMENTS` (a shell line) with the binary under test, after the shell command
+// `before`, such as a ulimit.
+Outcome RunMergeplan(const std::string& arguments, const std::string& before = ":");
 
 // A new folder for one test, with a space in its name.
 std::string TestFolder();

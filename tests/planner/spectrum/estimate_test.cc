@@ -415,6 +415,19 @@ TEST(EstimateSpectrum, SaysRegimeAndRecommendation) {
   EXPECT_THAT(third->recommended_basis_reason, HasSubstr("more than the 1 %"));
 }
 
+// What is off the diagonal of two samples is what chance puts there, however much it is.
+TEST(EstimateSpectrum, DoesNotTakeChanceForFewPercent) {
+  const auto two = Estimate({1, 2, 3, -1, 0.5, 2}, {3});
+  ASSERT_TRUE(two.ok());
+  EXPECT_GT(two->diagonal.off_diagonal_energy, 0.3);
+  EXPECT_EQ(two->recommended_basis, "diagonal");
+  EXPECT_THAT(
+      two->recommended_basis_reason,
+      testing::AllOf(HasSubstr("energy is off the diagonal"), HasSubstr("on average in 2 samples"),
+                     HasSubstr("not more than 1 % beyond chance"),
+                     testing::Not(HasSubstr("not more than the 1 %"))));
+}
+
 TEST(EstimateSpectrum, LeavesPrincipalDirectionsOutWhenTold) {
   EstimateOptions options;
   options.want_pca = false;

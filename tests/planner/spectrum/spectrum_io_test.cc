@@ -257,6 +257,21 @@ TEST_F(SpectrumIoTest, NoticesArraysThatDoNotFitEachOther) {
               HasSubstr("array diagonal_variances at index 1"));
 }
 
+// Else the file could not be read back.
+TEST_F(SpectrumIoTest, WritesNoTextThatIsNotUtf8) {
+  spectrum_.source = "caf\xE9.npy";
+  const absl::Status source = WriteSpectrum(spectrum_, path_);
+  EXPECT_EQ(source.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(source.message(), HasSubstr("data.source is not UTF-8"));
+  spectrum_.source = "caf\xC3\xA9 \xF0\x9F\x98\x80\n.npy";
+  ASSERT_TRUE(WriteSpectrum(spectrum_, path_).ok());
+  EXPECT_EQ(*ReadSpectrum(path_), spectrum_);
+  const std::string odd = folder_ + "/caf\xE9.toml";
+  EXPECT_THAT(WriteSpectrum(spectrum_, odd).message(), HasSubstr("its name is not UTF-8"));
+  EXPECT_FALSE(std::filesystem::exists(odd));
+  EXPECT_FALSE(std::filesystem::exists(SpectrumArraysPath(odd)));
+}
+
 TEST_F(SpectrumIoTest, NeverCrashesOnADamagedFile) {
   ASSERT_TRUE(WriteSpectrum(spectrum_, path_).ok());
   const std::string text = *ReadFile(path_);
