@@ -115,14 +115,16 @@ struct PluginListing {
 // and an installed tree both work.
 std::vector<std::string> PluginSearchPath(absl::Span<const std::string> extra);
 
-// All plugins on the search path, by name, each loaded to see whether it can be used; one bad
-// plugin does not hide the others. Of two with one name the first found counts, the later ones are
-// listed with ALREADY_EXISTS. A folder of `extra` that cannot be read is an error of its own entry.
+// All plugins on the search path, by name, each loaded in a child process of its own to see whether
+// it can be used; one bad plugin does not hide the others. Of two with one name the first found
+// counts, the later ones are listed with ALREADY_EXISTS. A folder of `extra` that cannot be read is
+// an error of its own entry.
 std::vector<PluginListing> ListPlugins(absl::Span<const std::string> extra);
 
 // Loads a plugin by name from the search path, or by the path of its library or manifest (anything
 // with a '/' or ending in ".so" or ".toml"). The manifest is checked first, then the library is
-// opened (RTLD_NOW | RTLD_LOCAL) and compared with it. NOT_FOUND lists what there is.
+// opened (RTLD_NOW | RTLD_LOCAL) and compared with it, in a child process first: a library that
+// crashes, exits or hangs while it is loaded is an error. NOT_FOUND lists what there is.
 absl::StatusOr<std::shared_ptr<const Plugin>> LoadPlugin(const std::string& name_or_path,
                                                          absl::Span<const std::string> extra);
 

@@ -17,6 +17,7 @@
 #include "plugins/abi/mergeplan_plugin.h"
 #include "plugins/host/border.h"
 #include "plugins/host/host.h"
+#include "plugins/host/probe.h"
 
 namespace mergeplan {
 namespace {
@@ -273,6 +274,21 @@ absl::StatusOr<std::shared_ptr<const Plugin>> LoadFromManifest(const Manifest& m
   return std::shared_ptr<const Plugin>(new Plugin(manifest, entry));
 }
 
+namespace {
+
+// Loading runs the plugin's code, so it is tried in a child: what crashes there is an error here.
+absl::Status CheckLoads(const Manifest& manifest) {
+  return TryLoading(absl::StrCat("plugin ", manifest.name, ": ", manifest.library),
+                    [&] { return LoadFromManifest(manifest).status(); });
+}
+
+absl::StatusOr<std::shared_ptr<const Plugin>> LoadWhatLoads(const Manifest& manifest) {
+  MP_RETURN_IF_ERROR(CheckLoads(manifest));
+  return LoadFromManifest(manifest);
+}
+
+}  // namespace
+
 std::vector<std::string> PluginSearchPath(absl::Span<const std::string> extra) {
   std::vector<std::string> candidates(extra.begin(), extra.end());
   if (const char* variable = std::getenv("MERGEPLAN_PLUGIN_PATH"); variable != nullptr) {
@@ -323,7 +339,7 @@ std::vector<PluginListing> ListPlugins(absl::Span<const std::string> extra) {
       } else {
         listing.manifest = *manifest;
         listing.status =
-            is_first ? LoadFromManifest(*manifest).status()
+            is_first ? CheckLoads(*manifest)
                      : absl::AlreadyExistsError(absl::StrCat(path, ": plugin ", listing.name,
                                                              " is hidden by ", found->second));
       }
@@ -347,7 +363,7 @@ absl::StatusOr<std::shared_ptr<const Plugin>> LoadPlugin(const std::string& name
           path, ": library: found ", fs::path(manifest.library).filename().string(), ", expected ",
           fs::path(name_or_path).filename().string(), ", beside which it stands"));
     }
-    return LoadFromManifest(manifest);
+    return LoadWhatLoads(manifest);
   }
   const std::vector<std::string> folders = PluginSearchPath(extra);
   std::set<std::string> names;
@@ -358,7 +374,7 @@ absl::StatusOr<std::shared_ptr<const Plugin>> LoadPlugin(const std::string& name
       const std::string name = fs::path(path).stem().string();
       if (name == name_or_path) {
         MP_ASSIGN_OR_RETURN(const Manifest manifest, ReadManifest(path));
-        return LoadFromManifest(manifest);
+        return LoadWhatLoads(manifest);
       }
       names.insert(name);
     }

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <iostream>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "CLI/CLI.hpp"
@@ -148,6 +149,12 @@ int Main(int argc, char** argv) {
   CLI::App* show = common(app.add_subcommand("show", "one plugin with its parameters"));
   show->add_option("NAME", name, "name, or path of a library or manifest")->required();
   show->footer("Example: mergeplan plugins show progressive");
+  if (argc > 1 && argv[1][0] != '-' && std::string_view(argv[1]) != "list" &&
+      std::string_view(argv[1]) != "show") {
+    std::cerr << "mergeplan-plugins: unknown command \"" << argv[1]
+              << "\", expected list or show; see --help\n";
+    return 2;
+  }
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {

@@ -11,6 +11,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "plugins/host/host.h"
+#include "plugins/host/probe.h"
 #include "tests/plugins/plugin_folder.h"
 
 namespace mergeplan {
@@ -238,6 +239,42 @@ TEST(Loader, EntriesThatDoNotFit) {
                 AllOf(HasSubstr("plugin odd: "), HasSubstr("odd.so"), HasSubstr(expected)));
   }
   EXPECT_TRUE(LoadPlugin("odd", {folder.path()}).ok());
+}
+
+TEST(Loader, AnEntryThatEndsOrHangsTheProgramIsAnError) {
+  const PluginFolder folder;
+  const std::string library = folder.CopyLibrary("odd");
+  folder.Write("odd.toml", kOddManifest);
+  const std::map<std::string, std::string> cases = {
+      {"crash", "crashed while it was being loaded (signal 11, Segmentation fault)"},
+      {"abort", "crashed while it was being loaded (signal 6, Aborted)"},
+      {"exit", "ended the program while it was being loaded (exit status 0)"},
+      {"hang", "was still being loaded after 0.5 seconds"},
+  };
+  const ScopedVariable seconds("MERGEPLAN_PLUGIN_LOAD_SECONDS", "0.5");
+  for (const auto& [odd, expected] : cases) {
+    const ScopedVariable variable("MERGEPLAN_TEST_ODD_ENTRY", odd);
+    const auto plugin = LoadPlugin("odd", {folder.path()});
+    ASSERT_FALSE(plugin.ok()) << odd;
+    EXPECT_THAT(Message(plugin.status()),
+                AllOf(HasSubstr("plugin odd: " + library + ": "), HasSubstr(expected)));
+    int usable = 0;
+    for (const PluginListing& listing : ListPlugins({folder.path()})) {
+      if (listing.name == "odd") {
+        EXPECT_EQ(listing.status, plugin.status());
+      }
+      usable += listing.status.ok() ? 1 : 0;
+    }
+    EXPECT_EQ(usable, 5);
+  }
+  EXPECT_TRUE(LoadPlugin("odd", {folder.path()}).ok());
+}
+
+TEST(Loader, ALongMessageComesBackWhole) {
+  const std::string name(5000, 'x');
+  const absl::Status status = TryLoading("it", [&] { return absl::DataLossError("no " + name); });
+  EXPECT_EQ(status, absl::DataLossError("no " + name));
+  EXPECT_TRUE(TryLoading("it", [] { return absl::OkStatus(); }).ok());
 }
 
 TEST(Loader, APluginOfALaterMinorLoads) {

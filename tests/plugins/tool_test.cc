@@ -57,6 +57,30 @@ TEST(Tool, ListsAsJson) {
   }
 }
 
+// Neither the words nor the crash of one plugin spoil the list.
+TEST(Tool, ListsBesidePluginsThatPrintOrCrash) {
+  const PluginFolder folder;
+  const std::string library = folder.CopyLibrary("odd");
+  folder.Write("odd.toml", kOddManifest);
+  for (const char* odd : {"print", "crash"}) {
+    const ScopedVariable variable("MERGEPLAN_TEST_ODD_ENTRY", odd);
+    const Ran ran = Tool("list --json --plugin-dir '" + folder.path() + "'");
+    ASSERT_EQ(ran.code, 0) << ran.err;
+    const auto json = nlohmann::json::parse(ran.out);
+    ASSERT_EQ(json["plugins"].size(), 6u);
+    for (const auto& plugin : json["plugins"]) {
+      EXPECT_EQ(plugin["usable"], plugin["name"] != "odd" || std::string(odd) == "print");
+      if (plugin["usable"]) continue;
+      EXPECT_THAT(plugin["error"].get<std::string>(),
+                  AllOf(HasSubstr(library), HasSubstr("signal 11")));
+    }
+  }
+  const ScopedVariable variable("MERGEPLAN_TEST_ODD_ENTRY", "crash");
+  const Ran shown = Tool("show '" + library + "'");
+  EXPECT_EQ(shown.code, 1);
+  EXPECT_THAT(shown.err, AllOf(HasSubstr(library), HasSubstr("signal 11")));
+}
+
 TEST(Tool, ListsForPeople) {
   const Ran ran = Tool("list");
   ASSERT_EQ(ran.code, 0) << ran.err;
@@ -83,6 +107,8 @@ TEST(Tool, ErrorsAreOneLineWithTheRightExitCode) {
     EXPECT_EQ(ran.code, 2) << misuse;
     EXPECT_EQ(std::count(ran.err.begin(), ran.err.end(), '\n'), 1) << ran.err;
   }
+  EXPECT_THAT(Tool("shwo").err, HasSubstr("unknown command \"shwo\", expected list or show"));
+  EXPECT_THAT(Tool("list boot").err, HasSubstr("boot"));
   const Ran help = Tool("show --help");
   EXPECT_EQ(help.code, 0);
   EXPECT_THAT(help.out, HasSubstr("Example: mergeplan plugins show progressive"));
