@@ -31,7 +31,7 @@ double PlaneToCarried(const ColumnProblem& column, int i, int j) {
 }
 
 // Is every node of `only` as good as the best of `all`?
-bool SameNodes(const InsidePlanes::End& only, const InsidePlanes::End& all, int steps) {
+bool SameNodes(const InsideEnd& only, const InsideEnd& all, int steps) {
   for (int i = 1; i <= steps; ++i) {
     for (int j = i + 1; j <= steps; ++j) {
       const double best = all.s_first[i][j];
@@ -98,7 +98,7 @@ class Maker {
         body(k, scratch[thread]);
       }
     });
-    return !stopped;
+    return !stopped && !(stop_ && stop_());
   }
 
   void Look(std::size_t k, bool keep, Scratch& scratch) {
@@ -106,7 +106,7 @@ class Maker {
     const Target& target = targets_[k];
     const ColumnProblem column(model_, target.coordinate, jump_.get());
     InsidePlanes& in = Ready(keep ? kept_[k] : scratch.inside);
-    in.Run(column, shape_);
+    if (!in.Run(column, shape_, stop_)) return;
     Seen& seen = seen_[k];
     const Model::Affine map = model_.CarriedToValue(1, T);
     seen.lo = in.lo.prefix[blocks_][T] * PlaneToCarried(column, 1, T);
@@ -123,7 +123,7 @@ class Maker {
     if (blocks_ == 1 || OneNodePerInterval(shape_) || !(seen.up || seen.down)) return;
     InsidePlanes& other = Ready(scratch.other);
     for (int s = 0; s < 3; ++s) {
-      other.Run(column, kStrategies[s]);
+      if (!other.Run(column, kStrategies[s], stop_)) return;
       seen.strategy[s] = seen.up ? SameNodes(other.hi, in.hi, T) : SameNodes(other.lo, in.lo, T);
     }
   }
@@ -182,7 +182,7 @@ class Maker {
   void Fill(std::size_t k, Scratch& scratch) {
     const ColumnProblem column(model_, targets_[k].coordinate, jump_.get());
     InsidePlanes& in = Ready(kept_[k] ? kept_[k] : scratch.inside);
-    if (!kept_[k] || bounds_.shape != shape_) in.Run(column, bounds_.shape);
+    if (!kept_[k] || bounds_.shape != shape_) in.Run(column, bounds_.shape, stop_);
     if (!scratch.outside)
       scratch.outside = std::make_unique<OutsidePlanes>(model_.steps(), blocks_);
     for (std::size_t c = first_column_[k];
@@ -200,7 +200,7 @@ class Maker {
     const double scale = bounds_.columns.root_weight[c] * sign;
     const Model::Affine map = model_.CarriedToValue(1, T);
     out.Run(column, bounds_.shape, in, sign > 0, scale * (bounds_.columns.tau[c] - map.offset),
-            -scale * map.scale * PlaneToCarried(column, 1, T));
+            -scale * map.scale * PlaneToCarried(column, 1, T), stop_);
     const auto slope = [&](double b, int i, int j) {
       return column.jump == nullptr ? b : b * column.jump->d_first[i][j];
     };

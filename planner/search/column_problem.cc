@@ -10,6 +10,7 @@ JumpForm::JumpForm(const Schedule& schedule)
       over_d_first(schedule.steps()),
       over_d_last(schedule.steps()) {
   const int T = schedule.steps();
+  for (Plane* plane : {&d_first, &d_last, &over_d_first, &over_d_last}) plane->Fill(0);
   for (int i = 1; i <= T; ++i) {
     sigma_before[i] = schedule.sigma[i - 1];
     if (i > 1) over_sigma_before[i] = 1 / schedule.sigma[i - 1];

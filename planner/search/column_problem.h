@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <vector>
 
@@ -9,21 +10,23 @@ namespace mergeplan::search {
 
 // A square table of doubles, rows and entries 0..T+1; rows are contiguous. Tables over intervals
 // [i,j] are kept by their first level (row i, entry j) or by their last (row j, entry i), whichever
-// the loop that reads them runs along.
+// the loop that reads them runs along. Not filled at first.
 class Plane {
  public:
   Plane() = default;
   explicit Plane(int steps)
-      : stride_(static_cast<std::size_t>(steps) + 2), data_(stride_ * stride_) {}
-  double* operator[](int row) { return data_.data() + static_cast<std::size_t>(row) * stride_; }
+      : stride_(static_cast<std::size_t>(steps) + 2),
+        data_(std::make_unique_for_overwrite<double[]>(stride_ * stride_)) {}
+  double* operator[](int row) { return data_.get() + static_cast<std::size_t>(row) * stride_; }
   const double* operator[](int row) const {
-    return data_.data() + static_cast<std::size_t>(row) * stride_;
+    return data_.get() + static_cast<std::size_t>(row) * stride_;
   }
-  std::size_t bytes() const { return data_.size() * sizeof(double); }
+  void Fill(double value) { std::fill_n(data_.get(), stride_ * stride_, value); }
+  std::size_t bytes() const { return stride_ * stride_ * sizeof(double); }
 
  private:
   std::size_t stride_ = 0;
-  std::vector<double> data_;
+  std::unique_ptr<double[]> data_;
 };
 
 // What the carried form of the start `child-jump` needs of the schedule; the same for all columns.

@@ -54,13 +54,13 @@ void Pass::Pairs(int i, int j, bool merge, bool prefix, int layer, const double*
       return CandidateBound(n, rule, u, v, a, b, options_.threshold);
     };
     const bool many = left.size() > 1 || right.size() > 1;
-    if (many && bound_of(left.best.data(), right.best.data()) >= options_.threshold) {
+    if (many && bound_of(left.best_row(), right.best_row()) >= options_.threshold) {
       ++candidates_;
       continue;
     }
     for (int l = 0; l < left.size(); ++l) {
       if (right.size() > 1 && left.size() > 1 &&
-          bound_of(left.row(l), right.best.data()) >= options_.threshold) {
+          bound_of(left.row(l), right.best_row()) >= options_.threshold) {
         ++candidates_;
         continue;
       }
@@ -133,7 +133,7 @@ void Pass::Select(bool root, const double* a, const double* b, std::vector<Candi
 }
 
 void Pass::SetBest(Frontier& frontier) const {
-  if (frontier.size() == 0) return;
+  if (frontier.size() < 2) return;
   const std::size_t n = columns_.size();
   frontier.best.assign(frontier.row(0), frontier.row(0) + n);
   for (int k = 1; k < frontier.size(); ++k)

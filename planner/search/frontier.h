@@ -28,10 +28,11 @@ struct Frontier {
       values;  // entries x columns; at least as good as what they stand for, in every column
   std::vector<Origin> origins;
   std::vector<double> losses;  // how much the bound fell by standing for others
-  std::vector<double> best;    // the best kept value, column by column; empty where nothing is kept
+  std::vector<double> best;    // the best kept value, column by column, where more than one is kept
 
   int size() const { return static_cast<int>(origins.size()); }
   const double* row(int k) const { return values.data() + static_cast<std::size_t>(k) * columns; }
+  const double* best_row() const { return origins.size() > 1 ? best.data() : values.data(); }
   double* row(int k) { return values.data() + static_cast<std::size_t>(k) * columns; }
 };
 

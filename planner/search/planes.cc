@@ -1,8 +1,11 @@
 #include "planner/search/planes.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
-#include <limits>
+#include <thread>
+
+#include "planner/search/parallel.h"
 
 // The loops run along contiguous rows of planes in vectors of four and keep four neighbouring first
 // levels in registers, so that what they read of a last level is read once for the four. This file
@@ -20,7 +23,8 @@ namespace mergeplan::search {
 namespace {
 
 constexpr double kNothing = 1e307;
-constexpr int kRows = 4;  // first levels per tile
+constexpr int kRows = 4;  // first levels in registers
+constexpr int kTile = 8;  // first levels for which a row of the noisier parts is read once
 constexpr int kLanes = 4;
 using Vec = double __attribute__((vector_size(kLanes * sizeof(double))));
 
@@ -66,7 +70,7 @@ MP_INLINE double Slope(const ColumnProblem& p, int i, int m, int j) {
   return p.slope[j] * p.jump->d_last[j][i] * p.jump->over_d_last[j][m + 1];
 }
 
-MP_INLINE double MergeValue(const ColumnProblem& p, int i, int m, int j, double u, double v) {
+MP_INLINE double Merge(const ColumnProblem& p, int i, int m, int j, double u, double v) {
   return p.omg[j] * Product(p, i, m, u, v) + Slope(p, i, m, j) * v + Constant(p, i, j);
 }
 
@@ -85,6 +89,7 @@ MP_INLINE void Splits(const ColumnProblem& p, const int* rows, int j, const doub
     sigma[r] = kJump ? p.jump->sigma_before[rows[r]] : 0;
     slope[r] = p.slope[j] * (kJump ? p.jump->d_last[j][rows[r]] : 1);
   }
+  const double level_slope = p.slope[j];
   const double omg = p.omg[j];
   const double* over_sigma = kJump ? p.jump->over_sigma_before.data() : nullptr;
   const double* over_d = kJump ? p.jump->over_d_last[j] : nullptr;
@@ -92,12 +97,14 @@ MP_INLINE void Splits(const ColumnProblem& p, const int* rows, int j, const doub
   for (; m + kLanes <= end; m += kLanes) {
     const Vec x = Load(v + m + 1);
     const Vec y = kJump ? x * Load(over_sigma + m + 1) : x;
-    const Vec w = kJump ? x * Load(over_d + m + 1) : x;
+    const Vec w = kJump ? x * Load(over_d + m + 1) : level_slope * x;
     for (int r = 0; r < kRows; ++r) {
       const Vec left = Load(u[r] + m);
       const Vec product = kJump ? left + (sigma[r] + left) * y : left * y;
       q[r] = Better<kMax>(q[r], product);
-      if constexpr (kChild) s[r] = Better<kMax>(s[r], omg * product + slope[r] * w);
+      if constexpr (kChild) {
+        s[r] = Better<kMax>(s[r], omg * product + (kJump ? slope[r] * w : w));
+      }
     }
   }
   for (int r = 0; r < kRows; ++r) {
@@ -117,22 +124,63 @@ MP_INLINE void Splits(const ColumnProblem& p, const int* rows, int j, const doub
   }
 }
 
+// Which tiles of first levels a thread makes. Tiles go from the noisy end; at a last level j one
+// needs what the tiles before it made of j.
+class Walker {
+ public:
+  struct Shared {
+    explicit Shared(int tiles) : done(tiles) {}
+    std::vector<std::atomic<int>> done;  // last level that a tile has reached
+    std::atomic<bool> stopped{false};
+  };
+  Walker(Shared* shared, int first, int stride) : first(first), stride(stride), shared_(shared) {}
+
+  // Waits for the tile before; false where the run was stopped.
+  MP_INLINE bool Await(int tile, int j) const {
+    if (stride == 1 || tile == 0) return true;
+    for (int spins = 0; shared_->done[tile - 1].load(std::memory_order_acquire) < j; ++spins) {
+      if (shared_->stopped.load(std::memory_order_relaxed)) return false;
+      if (spins % 64 == 63) std::this_thread::yield();
+    }
+    return true;
+  }
+  MP_INLINE void Reached(int tile, int j) const {
+    if (stride > 1) shared_->done[tile].store(j, std::memory_order_release);
+  }
+  bool Stopped(const std::function<bool()>& stop) const {
+    if (stop && stop()) shared_->stopped = true;
+    return shared_->stopped;
+  }
+
+  int first, stride;
+
+ private:
+  Shared* shared_;
+};
+
+int Tiles(int steps) { return (steps + kTile - 1) / kTile; }
+
 template <bool kMax, bool kJump, bool kChild>
 MP_INLINE void Pairs(const ColumnProblem& p, bool products, const Plane& all_steps,
-                     InsidePlanes::End& e) {
+                     const std::function<bool()>& stop, const Walker& walker, InsideEnd& e) {
   const int T = p.steps;
-  for (int top = T; top >= 1; top -= kRows) {
-    const int count = std::min(kRows, top);
-    int rows[kRows];
-    const double* u[kRows];
-    for (int r = 0; r < kRows; ++r) {
+  for (int tile = walker.first; tile < Tiles(T); tile += walker.stride) {
+    if (walker.Stopped(stop)) return;
+    const int top = T - tile * kTile;
+    const int count = std::min(kTile, top);
+    int rows[kTile];
+    const double* u[kTile];
+    for (int r = 0; r < kTile; ++r) {
       rows[r] = top - std::min(r, count - 1);
       u[r] = e.q_first[rows[r]];
     }
     for (int j = top - count + 1; j <= T; ++j) {
-      double best_q[kRows], best_s[kRows];
-      Splits<kMax, kJump, kChild>(p, rows, j, u, e.s_last[j], top, std::max(top, j), best_q,
-                                  best_s);
+      if (!walker.Await(tile, j)) return;
+      double best_q[kTile], best_s[kTile];
+      for (int r = 0; r < count; r += kRows) {
+        Splits<kMax, kJump, kChild>(p, rows + r, j, u + r, e.s_last[j], top, std::max(top, j),
+                                    best_q + r, best_s + r);
+      }
       for (int r = 0; r < count; ++r) {
         const int i = rows[r];
         if (i > j) continue;
@@ -151,7 +199,7 @@ MP_INLINE void Pairs(const ColumnProblem& p, bool products, const Plane& all_ste
           if constexpr (!kChild) s = p.omg[j] * q;
           s += Constant(p, i, j);
           if (!products) {
-            s = Better<kMax>(s, MergeValue(p, i, j - 1, j, all_steps[i][j - 1], p.leaf[j]));
+            s = Better<kMax>(s, Merge(p, i, j - 1, j, all_steps[i][j - 1], p.leaf[j]));
             q = s;
           }
           q = Better<kMax>(q, s);
@@ -159,22 +207,22 @@ MP_INLINE void Pairs(const ColumnProblem& p, bool products, const Plane& all_ste
         e.s_first[i][j] = e.s_last[j][i] = s;
         e.q_first[i][j] = e.q_last[j][i] = q;
       }
+      walker.Reached(tile, j);
     }
   }
 }
 
-void OneStrategy(const ColumnProblem& p, Shape shape, const Plane& all_steps,
-                 InsidePlanes::End& e) {
+void OneStrategy(const ColumnProblem& p, Shape shape, const Plane& all_steps, InsideEnd& e) {
   const int T = p.steps;
   for (int i = T; i >= 1; --i) {
     for (int j = i; j <= T; ++j) {
       double s = p.leaf[j];
       if (i < j && shape == Shape::kVanilla) {
-        s = MergeValue(p, i, j - 1, j, all_steps[i][j - 1], p.leaf[j]);
+        s = Merge(p, i, j - 1, j, all_steps[i][j - 1], p.leaf[j]);
       } else if (i < j && shape == Shape::kBoot) {
-        s = MergeValue(p, i, i, j, p.leaf[i], e.s_last[j][i + 1]);
+        s = Merge(p, i, i, j, p.leaf[i], e.s_last[j][i + 1]);
       } else if (i < j) {
-        s = MergeValue(p, i, j - 1, j, e.s_first[i][j - 1], p.leaf[j]);
+        s = Merge(p, i, j - 1, j, e.s_first[i][j - 1], p.leaf[j]);
       }
       e.s_first[i][j] = e.s_last[j][i] = e.q_first[i][j] = e.q_last[j][i] = s;
     }
@@ -182,7 +230,7 @@ void OneStrategy(const ColumnProblem& p, Shape shape, const Plane& all_steps,
 }
 
 template <bool kMax>
-MP_INLINE void Layers(const ColumnProblem& p, int blocks, InsidePlanes::End& e) {
+MP_INLINE void Layers(const ColumnProblem& p, int blocks, InsideEnd& e) {
   const int T = p.steps;
   for (int t = 1; t <= T; ++t) {
     e.prefix[1][t] = e.s_first[1][t];
@@ -207,18 +255,15 @@ MP_INLINE void Layers(const ColumnProblem& p, int blocks, InsidePlanes::End& e) 
 }
 
 template <bool kMax>
-MP_INLINE void RunInside(const ColumnProblem& p, Shape shape, int blocks, const Plane& all_steps,
-                         InsidePlanes::End& e) {
-  if (OneNodePerInterval(shape)) {
-    OneStrategy(p, shape, all_steps, e);
-  } else if (p.jump != nullptr) {
-    Pairs<kMax, true, true>(p, shape == Shape::kNary, all_steps, e);
+MP_INLINE void RunInside(const ColumnProblem& p, Shape shape, const Plane& all_steps,
+                         const std::function<bool()>& stop, const Walker& walker, InsideEnd& e) {
+  if (p.jump != nullptr) {
+    Pairs<kMax, true, true>(p, shape == Shape::kNary, all_steps, stop, walker, e);
   } else if (p.child) {
-    Pairs<kMax, false, true>(p, shape == Shape::kNary, all_steps, e);
+    Pairs<kMax, false, true>(p, shape == Shape::kNary, all_steps, stop, walker, e);
   } else {
-    Pairs<kMax, false, false>(p, shape == Shape::kNary, all_steps, e);
+    Pairs<kMax, false, false>(p, shape == Shape::kNary, all_steps, stop, walker, e);
   }
-  Layers<kMax>(p, blocks, e);
 }
 
 // ---- outside
@@ -242,7 +287,7 @@ Line Chord(double x_lo, double x_hi, double e_lo, double e_hi) {
 struct Context {
   const ColumnProblem& p;
   const InsidePlanes& in;
-  const InsidePlanes::End& best;  // the end that is better for the whole
+  const InsideEnd& best;  // the end that is better for the whole
   OutsidePlanes& out;
 };
 
@@ -402,12 +447,14 @@ void AsBlock(const Context& c, int i, int j, double root_a, double root_b, doubl
 }
 
 template <bool kJump, bool kChild, bool kConstant>
-MP_INLINE void RunOutside(const Context& c, Shape shape, double root_a, double root_b) {
+MP_INLINE void RunOutside(const Context& c, Shape shape, double root_a, double root_b,
+                          const std::function<bool()>& stop) {
   const int T = c.p.steps;
   const bool pairs = !OneNodePerInterval(shape);
   const bool products = shape == Shape::kNary;
   OutsidePlanes& out = c.out;
   for (int base = 1; base <= T; base += kRows) {
+    if (stop && stop()) return;
     const int count = std::min(kRows, T - base + 1);
     int rows[kRows];
     for (int r = 0; r < kRows; ++r) rows[r] = base + std::min(r, count - 1);
@@ -452,47 +499,88 @@ std::vector<std::vector<double>> Layer(int steps, int blocks) {
   return std::vector<std::vector<double>>(blocks + 1, std::vector<double>(steps + 2, 0.0));
 }
 
-MP_CLONES void RunInsideEnds(const ColumnProblem& column, Shape shape, InsidePlanes& planes) {
-  RunInside<false>(column, shape, planes.blocks, planes.all_steps, planes.lo);
-  RunInside<true>(column, shape, planes.blocks, planes.all_steps, planes.hi);
+MP_CLONES void RunPairs(const ColumnProblem& column, Shape shape, bool largest,
+                        const Plane& all_steps, const std::function<bool()>& stop,
+                        const Walker& walker, InsideEnd& end) {
+  if (largest) {
+    RunInside<true>(column, shape, all_steps, stop, walker, end);
+  } else {
+    RunInside<false>(column, shape, all_steps, stop, walker, end);
+  }
 }
 
-MP_CLONES void RunOutsideByStart(const Context& c, Shape shape, double root_a, double root_b) {
+MP_CLONES void RunOutsideByStart(const Context& c, Shape shape, double root_a, double root_b,
+                                 const std::function<bool()>& stop) {
   if (c.p.jump != nullptr) {
-    RunOutside<true, true, false>(c, shape, root_a, root_b);
+    RunOutside<true, true, false>(c, shape, root_a, root_b, stop);
   } else if (c.p.child && c.p.constant) {
-    RunOutside<false, true, true>(c, shape, root_a, root_b);
+    RunOutside<false, true, true>(c, shape, root_a, root_b, stop);
   } else if (c.p.child) {
-    RunOutside<false, true, false>(c, shape, root_a, root_b);
+    RunOutside<false, true, false>(c, shape, root_a, root_b, stop);
   } else {
-    RunOutside<false, false, true>(c, shape, root_a, root_b);
+    RunOutside<false, false, true>(c, shape, root_a, root_b, stop);
   }
 }
 
 }  // namespace
 
-InsidePlanes::InsidePlanes(int steps, int blocks) : steps(steps), blocks(blocks), all_steps(steps) {
-  for (End* end : {&lo, &hi}) {
-    for (Plane* plane : {&end->s_first, &end->s_last, &end->q_first, &end->q_last}) {
-      *plane = Plane(steps);
+double ProductValue(const ColumnProblem& column, int i, int m, double u, double v) {
+  return Product(column, i, m, u, v);
+}
+
+double MergeValue(const ColumnProblem& column, int i, int m, int j, double u, double v) {
+  return Merge(column, i, m, j, u, v);
+}
+
+void MultiplySteps(const ColumnProblem& column, Plane& all_steps) {
+  for (int i = 1; i <= column.steps; ++i) {
+    all_steps[i][i] = column.leaf[i];
+    for (int j = i + 1; j <= column.steps; ++j) {
+      all_steps[i][j] = Product(column, i, j - 1, all_steps[i][j - 1], column.leaf[j]);
     }
-    end->prefix = Layer(steps, blocks);
-    end->suffix = Layer(steps, blocks);
   }
 }
 
-std::size_t InsidePlanes::bytes() const { return 9 * all_steps.bytes(); }
+InsideEnd::InsideEnd(int steps, int blocks)
+    : s_first(steps),
+      s_last(steps),
+      q_first(steps),
+      q_last(steps),
+      prefix(Layer(steps, blocks)),
+      suffix(Layer(steps, blocks)) {}
 
-void InsidePlanes::Run(const ColumnProblem& column, Shape shape) {
-  if (shape != Shape::kNary) {
-    for (int i = 1; i <= steps; ++i) {
-      all_steps[i][i] = column.leaf[i];
-      for (int j = i + 1; j <= steps; ++j) {
-        all_steps[i][j] = Product(column, i, j - 1, all_steps[i][j - 1], column.leaf[j]);
-      }
-    }
+bool InsideEnd::Run(const ColumnProblem& column, Shape shape, bool largest, const Plane& all_steps,
+                    int threads, const std::function<bool()>& stop) {
+  const int T = column.steps;
+  if (OneNodePerInterval(shape)) {
+    OneStrategy(column, shape, all_steps, *this);
+  } else {
+    constexpr int kWorthThreads = 256;  // steps
+    if (T < kWorthThreads) threads = 1;
+    Walker::Shared shared(Tiles(T));
+    for (int tile = 0; tile < Tiles(T); ++tile) shared.done[tile] = T - (tile + 1) * kTile;
+    ParallelFor(threads, threads, [&](int k) {
+      RunPairs(column, shape, largest, all_steps, stop, Walker(&shared, k, threads), *this);
+    });
   }
-  RunInsideEnds(column, shape, *this);
+  if (stop && stop()) return false;
+  const int blocks = static_cast<int>(prefix.size()) - 1;
+  if (largest) {
+    Layers<true>(column, blocks, *this);
+  } else {
+    Layers<false>(column, blocks, *this);
+  }
+  return true;
+}
+
+InsidePlanes::InsidePlanes(int steps, int blocks)
+    : steps(steps), blocks(blocks), lo(steps, blocks), hi(steps, blocks), all_steps(steps) {}
+
+bool InsidePlanes::Run(const ColumnProblem& column, Shape shape,
+                       const std::function<bool()>& stop) {
+  if (shape != Shape::kNary) MultiplySteps(column, all_steps);
+  return lo.Run(column, shape, false, all_steps, 1, stop) &&
+         hi.Run(column, shape, true, all_steps, 1, stop);
 }
 
 OutsidePlanes::OutsidePlanes(int steps, int blocks)
@@ -503,10 +591,9 @@ OutsidePlanes::OutsidePlanes(int steps, int blocks)
   }
 }
 
-std::size_t OutsidePlanes::bytes() const { return 8 * s_a_first.bytes(); }
-
-void OutsidePlanes::Run(const ColumnProblem& column, Shape shape, const InsidePlanes& inside,
-                        bool larger_is_better, double root_a, double root_b) {
+bool OutsidePlanes::Run(const ColumnProblem& column, Shape shape, const InsidePlanes& inside,
+                        bool larger_is_better, double root_a, double root_b,
+                        const std::function<bool()>& stop) {
   const Context c{column, inside, larger_is_better ? inside.hi : inside.lo, *this};
   for (int count = 1; count < blocks; ++count) {
     for (int j = count; j <= steps - (blocks - count); ++j) {
@@ -520,7 +607,8 @@ void OutsidePlanes::Run(const ColumnProblem& column, Shape shape, const InsidePl
   }
   prefix_a[blocks][steps] = root_a;
   prefix_b[blocks][steps] = root_b;
-  RunOutsideByStart(c, shape, root_a, root_b);
+  RunOutsideByStart(c, shape, root_a, root_b, stop);
+  return !(stop && stop());
 }
 
 }  // namespace mergeplan::search

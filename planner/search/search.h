@@ -9,6 +9,13 @@
 
 namespace mergeplan {
 
+// What is known so far.
+struct SearchProgress {
+  double seconds = 0;
+  double objective = 0;    // of the best plan so far
+  double lower_bound = 0;  // of every plan
+};
+
 struct SearchOptions {
   int student_steps = 1;  // N blocks, 1 <= N <= T
   Space space = Space::kNary;
@@ -16,6 +23,8 @@ struct SearchOptions {
   double time_limit_seconds = 30;
   int threads = 0;                    // 0: as many as the machine has
   std::function<bool()> interrupted;  // asked now and then; true stops with what there is
+  // Told whenever a better plan or bound is found, from the thread that called Solve.
+  std::function<void(const SearchProgress&)> progress;
 };
 
 enum class SearchStatus { kOptimal, kWithinGap, kTimeLimit, kInterrupted };
@@ -29,6 +38,7 @@ struct SearchResult {
   double tolerance = 0;    // rounding bound of `objective`, already subtracted from lower_bound
   SearchStatus status = SearchStatus::kOptimal;
   std::string guarantee;  // in words: what is proven, and by what
+  int groups = 0;         // > 0: so many groups of neighbouring variances carry the lower bound
   double seconds = 0;
 
   // (objective - lower_bound) / objective, 0 where the objective is 0.

@@ -2,17 +2,21 @@
 #include <atomic>
 #include <chrono>
 #include <cmath>
-#include <map>
-#include <memory>
-#include <numeric>
+#include <functional>
 #include <optional>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "planner/operators/canonical.h"
+#include "planner/operators/regimes.h"
+#include "planner/search/best_column.h"
 #include "planner/search/bounds.h"
 #include "planner/search/families.h"
 #include "planner/search/frontier.h"
+#include "planner/search/grouping.h"
 #include "planner/search/parallel.h"
 #include "planner/search/search.h"
 
@@ -26,7 +30,7 @@ using search::Shape;
 using search::Target;
 using Clock = std::chrono::steady_clock;
 
-// Bytes of the interval tables that a search may take; beyond it only simple plans are compared.
+// Bytes that tables and frontiers of a search may take together.
 constexpr double kTableLimit = 6e9;
 
 class Search {
@@ -35,30 +39,27 @@ class Search {
       : model_(model),
         options_(options),
         threads_(search::ThreadCount(options.threads)),
-        begin_(Clock::now()) {}
+        begin_(Clock::now()),
+        stop_([this] { return Stop(); }) {}
 
   SearchResult Run() {
-    search::SimplePlans(model_.steps(), options_.student_steps, options_.space == Space::kNary,
-                        [this](Plan plan) {
-                          Offer(std::move(plan));
-                          return !Stop();
-                        });
-    if (!Tables()) {
-      if (!Stop()) stopped_ = true;
-      why_ =
-          "the search tables do not fit the memory or the time limit; only simple plans were "
-          "compared and the lower bound "
-          "is trivial";
+    proven_ = ProvenBest(model_, options_.student_steps);
+    if (proven_ && options_.student_steps == 1) {
+      Offer(*CanonicalPlan(proven_->strategy, model_.steps()));
+      RaiseBound(objective_);
+      why_ = absl::StrFormat("%s is best: %s (%s)", std::string(ToString(proven_->strategy)),
+                             std::string(proven_->reason), std::string(proven_->theorem));
       return Finish();
     }
-    RaiseBound(search::RowBound(bounds_->columns.size(), bounds_->best_end.data(),
-                                bounds_->prefix_a[bounds_->root()],
-                                bounds_->prefix_b[bounds_->root()]));
-    if (Proven()) {
-      why_ = "no plan is better in any dimension";
-      return Finish();
+    const std::vector<Target> distinct = search::DistinctTargets(model_);
+    if (distinct.size() == 1 && OneColumn(distinct[0])) return Finish();
+    Simple(distinct);
+    if (Stop()) return Finish();
+    if (UseGroups(distinct.size())) {
+      Grouped(distinct.size());
+    } else if (Tables(model_, distinct)) {
+      Climb(model_);
     }
-    Climb();
     return Finish();
   }
 
@@ -76,77 +77,195 @@ class Search {
   }
 
   void Offer(Plan plan) {
-    const std::vector<double> value = model_.Value(plan);
+    std::vector<double> value = model_.Value(plan);
     const double objective = model_.Objective(value, model_.spec().reference);
     if (have_plan_ && !(objective < objective_)) return;
     have_plan_ = true;
     objective_ = objective;
     tolerance_ = model_.Tolerance(value, model_.spec().reference);
     plan_ = std::move(plan);
+    value_ = std::move(value);
+    Report();
   }
 
-  void RaiseBound(double bound) { bound_ = std::max(bound_, bound); }
+  // As many as can be evaluated in little time, the most promising first.
+  void Offer(std::vector<Plan> plans) {
+    const double work = static_cast<double>(model_.steps()) * model_.dimensions();
+    const std::size_t most = static_cast<std::size_t>(std::clamp(1e8 / work, 2.0, 64.0));
+    if (plans.size() > most) plans.resize(most);
+    for (Plan& plan : plans) Offer(std::move(plan));
+  }
+
+  void RaiseBound(double bound) {
+    if (!(bound > bound_)) return;
+    bound_ = bound;
+    Report();
+  }
+
+  void Report() const {
+    if (!options_.progress || !have_plan_) return;
+    options_.progress({Seconds(), objective_, LowerBound()});
+  }
+
+  double LowerBound() const { return std::max(0.0, std::min(bound_, objective_) - tolerance_); }
   bool Optimal() const { return objective_ - bound_ <= tolerance_; }
   bool Proven() const {
     return Optimal() || objective_ - (bound_ - tolerance_) <= options_.gap * objective_;
   }
+  bool Done() { return Stop() || Proven() || out_of_memory_; }
 
-  // One target for every distinct variance.
-  std::vector<Target> DistinctTargets() const {
-    std::map<double, Target> targets;
-    for (int k = 0; k < model_.dimensions(); ++k) {
-      const double weight = model_.objective_weights()[k];
-      if (weight == 0) continue;
-      const double tau = model_.tau()[k];
-      const auto [at, fresh] = targets.try_emplace(model_.lambda()[k], Target{k, 0, tau, tau, tau});
-      at->second.weight += weight;
+  Shape SpaceShape() const {
+    return options_.space == Space::kNary ? Shape::kNary : Shape::kBinary;
+  }
+
+  // The shape to search: of blocks that are proven to be of one strategy only the borders are open.
+  Shape SearchShape() const {
+    if (!proven_) return SpaceShape();
+    switch (proven_->strategy) {
+      case Strategy::kBoot:
+        return Shape::kBoot;
+      case Strategy::kConsistency:
+        return Shape::kConsistency;
+      default:
+        return Shape::kVanilla;
     }
-    std::vector<Target> out;
-    for (const auto& [lambda, target] : targets) out.push_back(target);
-    return out;
   }
 
-  bool Tables() {
-    const std::vector<Target> targets = DistinctTargets();
-    if (Bounds::Bytes(model_.steps(), targets.size(), options_.student_steps, threads_) >
-        kTableLimit)
-      return false;
-    bounds_ = Bounds::Make(model_, targets,
-                           options_.space == Space::kNary ? Shape::kNary : Shape::kBinary,
-                           options_.student_steps, threads_, [this] { return Stop(); });
-    return bounds_.has_value() && !Stop();
+  // A problem of one variance in which larger (or smaller) is better throughout.
+  bool OneColumn(const Target& target) {
+    const double steps = model_.steps();
+    if (40 * steps * steps > kTableLimit) return false;
+    std::optional<Plan> plan = search::BestPlanOfColumn(model_, target, SpaceShape(),
+                                                        options_.student_steps, threads_, stop_);
+    if (!plan) return false;
+    Offer(*std::move(plan));
+    RaiseBound(objective_);
+    why_ = "one variance: the dynamic program over intervals is exact";
+    return true;
   }
 
-  Pass MakePass(PassOptions options) {
-    options.threads = threads_;
-    return Pass(model_, *bounds_, std::move(options));
+  // Plans of simple shape. With many dimensions they are compared on a few representative ones, and
+  // only the best of them are evaluated in full.
+  void Simple(const std::vector<Target>& distinct) {
+    constexpr std::size_t kRepresentatives = 48, kFinalists = 4;
+    std::optional<Model> screen;
+    if (distinct.size() > 4 * kRepresentatives)
+      screen = Representatives(distinct, kRepresentatives);
+    std::vector<std::pair<double, Plan>> finalists;
+    search::SimplePlans(
+        model_.steps(), options_.student_steps, options_.space == Space::kNary, [&](Plan plan) {
+          if (!screen || !have_plan_) {
+            Offer(std::move(plan));
+            return !Stop();
+          }
+          finalists.emplace_back(screen->Objective(plan), std::move(plan));
+          std::inplace_merge(finalists.begin(), finalists.end() - 1, finalists.end(),
+                             [](const auto& a, const auto& b) { return a.first < b.first; });
+          if (finalists.size() > kFinalists) finalists.pop_back();
+          return !Stop();
+        });
+    for (auto& [objective, plan] : finalists) Offer(std::move(plan));
   }
 
-  void Beam(int width) {
+  // Every so many-th of the distinct variances with the weight of its neighbours: for comparing
+  // plans, not for bounds.
+  std::optional<Model> Representatives(const std::vector<Target>& distinct,
+                                       std::size_t count) const {
+    ModelSpec spec = model_.spec();
+    const double scale2 = model_.schedule().data_scale * model_.schedule().data_scale;
+    spec.variances.clear();
+    spec.weights.clear();
+    for (std::size_t g = 0; g < count; ++g) {
+      const std::size_t begin = g * distinct.size() / count;
+      const std::size_t end = (g + 1) * distinct.size() / count;
+      double weight = 0;
+      for (std::size_t k = begin; k < end; ++k) weight += distinct[k].weight;
+      spec.variances.push_back(model_.lambda()[distinct[(begin + end) / 2].coordinate] * scale2);
+      spec.weights.push_back(weight / scale2);
+    }
+    absl::StatusOr<Model> model = Model::Create(std::move(spec));
+    return model.ok() ? std::optional<Model>(*std::move(model)) : std::nullopt;
+  }
+
+  double Bytes(std::size_t targets) const {
+    return Bounds::Bytes(model_.steps(), targets, options_.student_steps, threads_);
+  }
+
+  bool UseGroups(std::size_t distinct) const {
+    if (Bytes(distinct) > kTableLimit) return true;
+    // Tables that take no time need no groups; exact proofs are not made of groups.
+    const double work = std::pow(model_.steps(), 3) * static_cast<double>(distinct);
+    return options_.gap > 0 && distinct > 64 && work > 3e8;
+  }
+
+  // Groups of neighbouring variances, more of them until they cost little of the gap asked for.
+  void Grouped(std::size_t distinct) {
+    std::size_t most = distinct;
+    while (most > 1 && Bytes(most) > kTableLimit) most = most * 7 / 8;
+    if (Bytes(most) > kTableLimit) {
+      why_ =
+          "the search tables do not fit the memory; only simple plans were compared and the lower "
+          "bound is trivial";
+      stopped_ = true;
+      return;
+    }
+    const double aim = options_.gap > 0 ? options_.gap : 0.01;
+    for (double share = 0.25; !Done(); share /= 4) {
+      std::optional<search::Grouping> groups =
+          search::MakeGroups(model_, value_, SearchShape(), options_.student_steps,
+                             share * aim * objective_, most, threads_, stop_);
+      if (!groups) return;
+      groups_ = static_cast<int>(groups->targets.size());
+      if (!Tables(groups->model, groups->targets)) return;
+      Climb(groups->model);
+      if (Done()) return;
+      if (groups->targets.size() >= most || groups->loss == 0 || share < 1e-6) {
+        stopped_ = true;
+        why_ = "finer groups of variances, which the proof needs, do not fit the memory";
+      }
+    }
+  }
+
+  // The tables of a problem that bounds the model's, and the bound at their root.
+  bool Tables(const Model& model, const std::vector<Target>& targets) {
+    bounds_.reset();
+    bounds_ = Bounds::Make(model, targets, SearchShape(), options_.student_steps, threads_, stop_);
+    if (!bounds_ || Stop()) return false;
+    RaiseBound(search::RowBound(bounds_->columns.size(), bounds_->best_end.data(),
+                                bounds_->prefix_a[bounds_->root()],
+                                bounds_->prefix_b[bounds_->root()]));
+    if (Proven() && groups_ == 0) why_ = "no plan is better in any dimension";
+    return true;
+  }
+
+  void Beam(const Model& model, int width) {
     PassOptions options;
     options.threshold = objective_;
     options.width = width;
-    options.stop = [this] { return Stop(); };
-    Pass pass = MakePass(std::move(options));
+    options.stop = stop_;
+    options.threads = threads_;
+    Pass pass(model, *bounds_, std::move(options));
     if (pass.Run() != Pass::Outcome::kDone) return;
-    for (Plan& plan : pass.BestPlans(8)) Offer(std::move(plan));
+    Offer(pass.BestPlans(8));
   }
 
   // One pass that proves something; false where it had to be given up. `effort` bounds the
   // candidates times columns.
-  bool Prove(double threshold, double slack, std::optional<double> effort = std::nullopt) {
+  bool Prove(const Model& model, double threshold, double slack,
+             std::optional<double> effort = std::nullopt) {
     PassOptions options;
     options.threshold = threshold;
     options.slack = slack;
-    options.stop = [this] { return Stop(); };
+    options.stop = stop_;
+    options.threads = threads_;
     if (effort)
       options.max_candidates =
           static_cast<std::int64_t>(*effort / static_cast<double>(bounds_->columns.size() + 1));
-    Pass pass = MakePass(std::move(options));
+    Pass pass(model, *bounds_, std::move(options));
     const Pass::Outcome outcome = pass.Run();
     if (outcome == Pass::Outcome::kOutOfMemory) out_of_memory_ = true;
     if (outcome != Pass::Outcome::kDone) return false;
-    for (Plan& plan : pass.BestPlans(64)) Offer(std::move(plan));
+    Offer(pass.BestPlans(64));
     RaiseBound(pass.LowerBound());
     return true;
   }
@@ -157,37 +276,44 @@ class Search {
     return std::min(objective_, objective_ * (1 - options_.gap) + 2 * tolerance_);
   }
 
-  // Beams for plans and passes with slack for the bound, by turns, each finer than the last; a pass
+  // Passes with slack for the bound and beams for plans, by turns, each finer than the last; a pass
   // without slack ends it.
-  void Climb() {
+  void Climb(const Model& model) {
     const double aim = options_.gap > 0 ? options_.gap : 0.01;
     const double finest = options_.gap > 0 ? 1e-4 : 0.05;
-    int width = 4;
-    Beam(width);
     // Small problems are solved exactly whatever gap was asked for.
     constexpr double kSmall = 3e6;
-    if (Done() || Prove(objective_, 0, kSmall)) return;
+    int width = 4;
+    bool exact = false;
     for (double share = 0.25; share > finest; share /= 4) {
       if (Done()) return;
-      Prove(Threshold(), share * aim * objective_);
+      // The first plans may be too poor for a pass without limit.
+      Prove(model, Threshold(), share * aim * objective_,
+            share == 0.25 ? std::optional<double>(FirstEffort()) : std::nullopt);
       if (Done()) return;
-      if (width < 64) Beam(width *= 4);
+      if (width <= 64) Beam(model, width);
+      if (width == 4) exact = Prove(model, objective_, 0, kSmall);
+      if (exact || Done()) return;
+      width *= 4;
     }
-    if (!Done()) Prove(objective_, 0);
+    if (!Done()) Prove(model, objective_, 0);
     if (out_of_memory_ && !Proven()) {
       stopped_ = true;
       why_ = "the frontiers outgrew the memory limit";
     }
   }
 
-  bool Done() { return Stop() || Proven() || out_of_memory_; }
+  double FirstEffort() const {
+    return 20 * std::pow(model_.steps(), 2) * static_cast<double>(bounds_->columns.size());
+  }
 
   SearchResult Finish() {
     SearchResult result;
     result.plan = plan_;
     result.objective = objective_;
     result.tolerance = tolerance_;
-    result.lower_bound = std::max(0.0, std::min(bound_, objective_) - tolerance_);
+    result.lower_bound = LowerBound();
+    result.groups = groups_;
     result.seconds = Seconds();
     const std::string space = absl::StrFormat(
         "%s plans with %d block%s", options_.space == Space::kNary ? "n-ary" : "binary",
@@ -196,11 +322,6 @@ class Search {
       result.status = SearchStatus::kOptimal;
       result.guarantee = absl::StrFormat("optimal among all %s, up to the rounding tolerance %.3g",
                                          space, tolerance_);
-      if (bounds_ && search::OneNodePerInterval(bounds_->shape)) {
-        absl::StrAppend(
-            &result.guarantee,
-            "; one merge per block is best in every dimension, the borders were searched");
-      }
     } else if (Proven()) {
       result.status = SearchStatus::kWithinGap;
       result.guarantee =
@@ -211,19 +332,36 @@ class Search {
           absl::StrFormat("stopped early: a plan among all %s may be better by up to %.3g %%",
                           space, 100 * result.gap());
     }
+    if (groups_ > 0)
+      absl::StrAppend(&result.guarantee,
+                      "; the bound holds for every dimension and was computed with ", groups_,
+                      " groups of neighbouring variances");
+    if (bounds_ && search::OneNodePerInterval(bounds_->shape)) {
+      absl::StrAppend(&result.guarantee, "; every block is merged by ", BlockStrategy(),
+                      ", which is best in every dimension, and the borders were searched");
+    }
     if (!why_.empty()) absl::StrAppend(&result.guarantee, "; ", why_);
     return result;
+  }
+
+  const char* BlockStrategy() const {
+    if (bounds_->shape == Shape::kBoot) return "boot";
+    return bounds_->shape == Shape::kConsistency ? "consistency" : "vanilla";
   }
 
   const Model& model_;
   const SearchOptions& options_;
   int threads_;
   Clock::time_point begin_;
+  std::function<bool()> stop_;
 
+  std::optional<ProvenStrategy> proven_;
   std::optional<Bounds> bounds_;
+  int groups_ = 0;
 
   bool have_plan_ = false;
   Plan plan_;
+  std::vector<double> value_;
   double objective_ = 0, tolerance_ = 0;
   double bound_ = 0;
   std::string why_;
