@@ -11,6 +11,7 @@
 #include "planner/cli/answer.h"
 #include "planner/cli/command.h"
 #include "planner/cli/flags.h"
+#include "planner/cli/plan_measured.h"
 #include "planner/cli/question.h"
 #include "planner/plan/io/document.h"
 #include "planner/search/search.h"
@@ -20,6 +21,7 @@ namespace {
 
 struct PlanFlags {
   QuestionFlags question;
+  MeasuredFlags measured;
   std::string space = "nary";
   double gap = 1e-3;
   double time_limit = 30;
@@ -41,6 +43,11 @@ void PrintAssumptions(const Model& model, const std::string& basis) {
 }
 
 absl::StatusOr<int> RunPlan(const PlanFlags& flags) {
+  if (!flags.measured.file.empty()) {
+    return RunPlanMeasured(flags.measured, flags.question.training.student_steps, flags.json,
+                           flags.output);
+  }
+  MP_RETURN_IF_ERROR(CheckLinearFlags(flags.measured));
   MP_RETURN_IF_ERROR(CheckOutput(
       flags.output, {flags.question.data.input, flags.question.variances, flags.question.weights},
       true));
@@ -84,10 +91,15 @@ absl::StatusOr<int> RunPlan(const PlanFlags& flags) {
 
 struct CompareFlags {
   QuestionFlags question;
+  MeasuredFlags measured;
   bool json = false;
 };
 
 absl::StatusOr<int> RunCompare(const CompareFlags& flags) {
+  if (!flags.measured.file.empty()) {
+    return RunCompareMeasured(flags.measured, flags.question.training.student_steps, flags.json);
+  }
+  MP_RETURN_IF_ERROR(CheckLinearFlags(flags.measured));
   MP_ASSIGN_OR_RETURN(const Question question, AskFromFlags(flags.question));
   const int blocks = flags.question.training.student_steps;
   absl::StatusOr<std::vector<StrategyFigures>> rows = CanonicalFigures(question.model, blocks);
@@ -134,6 +146,7 @@ Command MakePlan(CLI::App& top) {
       "example: mergeplan plan --variances 0.95,1.05 --teacher-steps 32 --schedule cosine "
       "--train-time 6.4 --gap 0");
   AddQuestionFlags(*app, flags->question);
+  AddMeasuredFlags(*app, flags->measured, true);
   app->add_option("--space", flags->space,
                   "nary (default: merges of any number of blocks) or binary (Algorithm 1)")
       ->type_name("SPACE");
@@ -156,6 +169,7 @@ Command MakeCompare(CLI::App& top) {
       "example: mergeplan compare spectrum.toml -T 32 --schedule cosine --lr 0.005 --iterations "
       "320");
   AddQuestionFlags(*app, flags->question);
+  AddMeasuredFlags(*app, flags->measured, false);
   app->add_flag("--json", flags->json, "print one JSON object");
   return {app, Runner("compare", flags, RunCompare)};
 }

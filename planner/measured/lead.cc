@@ -9,6 +9,23 @@
 
 namespace mergeplan {
 
+absl::StatusOr<std::vector<Rival>> StrategiesOf(const MeasuredModel& model,
+                                                const MeasuredOptions& options) {
+  std::vector<Rival> out;
+  for (const Strategy strategy : kStrategies) {
+    Rival& rival = out.emplace_back();
+    rival.name = std::string(ToString(strategy));
+    MP_ASSIGN_OR_RETURN(rival.plan, CanonicalPlan(strategy, model.steps(), options.student_steps));
+    rival.allowed = KeepsLimits(rival.plan, options);
+    absl::StatusOr<std::vector<std::int64_t>> updates = UpdatesOf(model, rival.plan, options);
+    rival.affordable = updates.ok();
+    if (!rival.affordable) continue;
+    rival.updates = *std::move(updates);
+    rival.error = PlanError(model, rival.plan, rival.updates, options.combine).Range(model);
+  }
+  return out;
+}
+
 absl::StatusOr<Lead> LeadOver(const MeasuredModel& model, const MeasuredOptions& options,
                               const MeasuredResult& result, const LeadOptions& lead_options) {
   constexpr int kMostDraws = 1'000'000;
@@ -21,23 +38,18 @@ absl::StatusOr<Lead> LeadOver(const MeasuredModel& model, const MeasuredOptions&
   const PlanError own(model, result.plan, result.updates, options.combine);
   lead.error = own.Range(model);
 
+  MP_ASSIGN_OR_RETURN(lead.rivals, StrategiesOf(model, options));
   std::vector<std::pair<Rival*, PlanError>> runners;
-  lead.rivals.reserve(std::size(kStrategies));
-  for (const Strategy strategy : kStrategies) {
-    MP_ASSIGN_OR_RETURN(Plan plan, CanonicalPlan(strategy, model.steps(), options.student_steps));
-    Rival& rival = lead.rivals.emplace_back();
-    rival.name = std::string(ToString(strategy));
-    rival.is_the_plan = plan == result.plan;
-    absl::StatusOr<std::vector<std::int64_t>> updates =
-        rival.is_the_plan ? result.updates : UpdatesOf(model, plan, options);
-    rival.plan = std::move(plan);
-    rival.affordable = updates.ok();
+  for (Rival& rival : lead.rivals) {
+    rival.is_the_plan = rival.plan == result.plan;
+    if (rival.is_the_plan) {
+      rival.affordable = true;
+      rival.updates = result.updates;
+      rival.error = lead.error;
+    }
     if (!rival.affordable) continue;
-    rival.updates = *std::move(updates);
-    PlanError error(model, rival.plan, rival.updates, options.combine);
-    rival.error = error.Range(model);
     rival.certain = lead.error.high < rival.error.low;
-    runners.emplace_back(&rival, std::move(error));
+    runners.emplace_back(&rival, PlanError(model, rival.plan, rival.updates, options.combine));
   }
 
   std::mt19937_64 random(lead_options.seed);

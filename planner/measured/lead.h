@@ -22,6 +22,7 @@ struct Rival {
   Plan plan;
   std::vector<std::int64_t> updates;
   bool affordable = true;  // false: it has more merges than there are updates; nothing else holds
+  bool allowed = true;     // false: it breaks max_children or max_merges, which the plan keeps to
   bool is_the_plan = false;
   ErrorRange error;
   // The plan's high end is below the rival's low end, so that no numbers within the intervals turn
@@ -38,6 +39,11 @@ struct Lead {
   LeadOptions options;
   double best_of_all = 0;  // share of the draws in which no rival is better than the plan
 };
+
+// The four strategies under the options' budget, with their errors; nothing about any plan's lead.
+// INVALID_ARGUMENT as SolveMeasured has it for the student's steps.
+absl::StatusOr<std::vector<Rival>> StrategiesOf(const MeasuredModel& model,
+                                                const MeasuredOptions& options);
 
 // How sure the plan's lead over vanilla, progressive, BOOT and consistency is (for N > 1 inside N
 // equal blocks). Where a total of updates is shared, each rival shares it best for itself. Draws

@@ -87,14 +87,6 @@ struct Incumbent {
   }
 };
 
-// Keeps to the limits on children?
-bool Allowed(const Plan& plan, int max_children) {
-  for (const Merge& merge : plan.merges()) {
-    if (max_children > 0 && static_cast<int>(merge.children.size()) > max_children) return false;
-  }
-  return true;
-}
-
 absl::StatusOr<MeasuredResult> SolvePerMerge(const MeasuredModel& model,
                                              const MeasuredOptions& options) {
   const Combine combine = options.combine;
@@ -172,28 +164,26 @@ class Sharing {
   absl::StatusOr<MeasuredResult> Solve() {
     const std::int64_t total = options_.total_updates;
     const int most = LargestResource();
-    double bound = 0;  // in contributions
+    double bound = options_.student_steps == 1 ? LastMergeAlone() : 0;  // in contributions
+    OfferStrategies();
     bool exact = false;
-    if (total <= most) {
+    if (!Reached(bound) && total <= most) {
       exact = true;
       const TreeAnswer answer = Units(1, static_cast<int>(total), 0);
       if (!(answer.value < kInfinity)) return NoPlan();
       Offer(answer.plan, std::vector<std::int64_t>(answer.shares.begin(), answer.shares.end()));
       bound = answer.value;
     } else {
-      OfferStrategies();
-      OfferUnits(most, bound);
-      Relax(bound);
-      if (options_.student_steps == 1) bound = std::max(bound, LastMergeAlone());
+      if (!Reached(bound)) Relax(bound);
+      if (!Reached(bound)) OfferUnits(most, bound);
       if (!(best_.error < kInfinity)) return NoPlan();
     }
     MeasuredResult result;
     result.plan = std::move(best_.plan);
     result.updates = std::move(best_.updates);
     result.error = best_.error;
-    const double tolerance = RelativeTolerance(model_);
-    result.lower_bound = std::min(result.error, ErrorOf(combine_, bound)) * (1 - tolerance);
-    result.optimal = exact || result.error - result.lower_bound <= 2 * tolerance * result.error;
+    result.lower_bound = LowerBound(bound);
+    result.optimal = exact || Reached(bound);
     result.guarantee = Guarantee(result, exact);
     return result;
   }
@@ -205,6 +195,15 @@ class Sharing {
     std::vector<double> distances;  // by start, i+1..j
   };
   MergeRange& At(int i, int j) { return ranges_[static_cast<size_t>(i - 1) * steps_ + (j - 1)]; }
+
+  // The bound that may be stated, rounding taken off, and whether the best plan is at it.
+  double LowerBound(double bound) const {
+    return std::min(best_.error, ErrorOf(combine_, bound)) * (1 - RelativeTolerance(model_));
+  }
+  bool Reached(double bound) const {
+    return best_.error < kInfinity &&
+           best_.error - LowerBound(bound) <= 2 * RelativeTolerance(model_) * best_.error;
+  }
 
   absl::Status NoPlan() const {
     return Bad(absl::StrCat(
@@ -271,7 +270,7 @@ class Sharing {
   void OfferStrategies() {
     for (const Strategy strategy : kStrategies) {
       const auto plan = CanonicalPlan(strategy, steps_, options_.student_steps);
-      if (plan.ok() && Allowed(*plan, options_.max_children)) OfferShared(*plan);
+      if (plan.ok() && KeepsLimits(*plan, options_)) OfferShared(*plan);
     }
   }
 
@@ -395,6 +394,14 @@ class Sharing {
 };
 
 }  // namespace
+
+bool KeepsLimits(const Plan& plan, const MeasuredOptions& options) {
+  if (options.max_merges > 0 && plan.size() > options.max_merges) return false;
+  return std::all_of(plan.merges().begin(), plan.merges().end(), [&](const Merge& merge) {
+    return options.max_children == 0 ||
+           static_cast<int>(merge.children.size()) <= options.max_children;
+  });
+}
 
 absl::StatusOr<std::vector<std::int64_t>> UpdatesOf(const MeasuredModel& model, const Plan& plan,
                                                     const MeasuredOptions& options) {

@@ -47,7 +47,8 @@ struct MeasuredResult {
 //  1. exact, by the tree program with the updates as its resource, where its O(T^3 U^2) steps are
 //  no
 //     more than `effort`;
-//  2. else with a certificate. Plans come from (a) the Lagrangian relaxation, which takes `price`
+//  2. where a canonical strategy reaches the third of the bounds below, by that alone;
+//  3. else with a certificate. Plans come from (a) the Lagrangian relaxation, which takes `price`
 //     for each update in place of the limit, (b) the tree program with updates in units of q, (c)
 //     the canonical strategies; for each plan the updates are shared by ShareUpdates. Lower bounds:
 //     (a) for any price >= 0 and any plan that spends U,
@@ -63,6 +64,9 @@ struct MeasuredResult {
 // where a limit on the number of merges needs more than `effort`.
 absl::StatusOr<MeasuredResult> SolveMeasured(const MeasuredModel& model,
                                              const MeasuredOptions& options);
+
+// Does the plan keep to max_children and max_merges?
+bool KeepsLimits(const Plan& plan, const MeasuredOptions& options);
 
 // What the options give each merge of a plan to train: `updates`, or its share of the total.
 // INVALID_ARGUMENT where the total is less than one for each.
