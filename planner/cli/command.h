@@ -51,10 +51,12 @@ Command MakeReport(CLI::App& top);
 // argv[0] and gives the child's exit code; a child that a signal ended is kFailed with a line that
 // says so.
 struct Companion {
-  std::string_view command;  // "distill"
-  std::string_view program;  // "mergeplan-torch"
-  bool passes_command;       // is the command the child's first argument?
-  std::string_view help;     // for the list of commands
+  std::string_view command;       // "distill"
+  std::string_view program;       // "mergeplan-torch"
+  bool passes_command;            // is the command the child's first argument?
+  std::string_view help;          // for the list of commands
+  std::string_view comes_with;    // which builds have it
+  std::string_view after_signal;  // what to do when a signal has ended it
 };
 const Companion* FindCompanion(std::string_view command);
 absl::Span<const Companion> Companions();

@@ -19,8 +19,11 @@ namespace {
 
 constexpr Companion kCompanions[] = {
     {"distill", "mergeplan-torch", true,
-     "Execute a plan or strategy against a teacher (needs LibTorch)"},
-    {"plugins", "mergeplan-plugins", false, "List strategy plugins and say what they are"},
+     "Execute a plan or strategy against a teacher (needs LibTorch)",
+     "builds that have LibTorch (preset \"release\")",
+     "if the folder of the run has a run.toml, go on with --resume, else run the command again"},
+    {"plugins", "mergeplan-plugins", false, "List strategy plugins and say what they are",
+     "every build", "nothing was changed, run the command again"},
 };
 
 pid_t g_child = 0;
@@ -56,11 +59,12 @@ int RunCompanion(const Companion& companion, int argc, char** argv) {
   const std::string command(companion.command);
   const std::string path = PathOf(companion.program);
   if (::access(path.c_str(), X_OK) != 0) {
-    std::fprintf(stderr,
-                 "mergeplan %s: %s is not there (%s); it comes with builds that have LibTorch "
-                 "(preset \"release\"), or set "
-                 "MERGEPLAN_LIBEXEC to the folder that holds it\n",
-                 command.c_str(), path.c_str(), std::strerror(errno));
+    std::fprintf(
+        stderr,
+        "mergeplan %s: %s cannot be run (%s); it comes with %s, or set MERGEPLAN_LIBEXEC to "
+        "the folder that holds it\n",
+        command.c_str(), path.c_str(), std::strerror(errno),
+        std::string(companion.comes_with).c_str());
     return kFailed;
   }
   std::vector<char*> arguments{const_cast<char*>(path.c_str())};
@@ -95,9 +99,10 @@ int RunCompanion(const Companion& companion, int argc, char** argv) {
   }
   if (WIFEXITED(status)) return WEXITSTATUS(status);
   const int signal = WTERMSIG(status);
-  std::fprintf(
-      stderr, "mergeplan %s: %s was ended by signal %d (%s); what it had written is kept\n",
-      command.c_str(), std::string(companion.program).c_str(), signal, ::strsignal(signal));
+  std::fprintf(stderr,
+               "mergeplan %s: %s was ended by signal %d (%s) before it could stop by itself; %s\n",
+               command.c_str(), std::string(companion.program).c_str(), signal, ::strsignal(signal),
+               std::string(companion.after_signal).c_str());
   return kFailed;
 }
 

@@ -42,15 +42,6 @@ int RunCommand(int argc, char** argv) {
       return mergeplan::cli::kMisuse;
     }
   }
-  // CLI11 would take the next word for its value.
-  for (int k = 1; k < argc; ++k) {
-    const std::string_view word = argv[k];
-    if (word == "--") break;
-    if (word.size() > 3 && word.substr(0, 2) == "--" && word.find('=') == word.size() - 1) {
-      std::fprintf(stderr, "mergeplan: %s: is empty, expected a value after the '='\n", argv[k]);
-      return mergeplan::cli::kMisuse;
-    }
-  }
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& e) {
@@ -70,6 +61,15 @@ int RunCommand(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  // CLI11 would take the next word for the value of "--name=".
+  for (int k = 1; k < argc; ++k) {
+    const std::string_view word = argv[k];
+    if (word == "--") break;
+    if (word.size() > 3 && word.substr(0, 2) == "--" && word.find('=') == word.size() - 1) {
+      std::fprintf(stderr, "mergeplan: %s: is empty, expected a value after the '='\n", argv[k]);
+      return mergeplan::cli::kMisuse;
+    }
+  }
   if (argc > 1) {
     if (const auto* companion = mergeplan::cli::FindCompanion(argv[1]); companion != nullptr) {
       return mergeplan::cli::RunCompanion(*companion, argc, argv);
