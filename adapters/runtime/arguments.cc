@@ -76,6 +76,19 @@ bool IsMisuse(const absl::Status& status) { return status.GetPayload(kMisuse).ha
 
 absl::Status CheckArguments(const DistillArguments& arguments) {
   const DistillArguments& a = arguments;
+  // A shell variable that is not set should not be taken for an option that was left out.
+  const std::pair<const char*, const std::optional<std::string>*> texts[] = {
+      {"--plan", &a.plan},           {"--strategy", &a.strategy}, {"--schedule", &a.schedule},
+      {"--init", &a.init},           {"--basis", &a.basis},       {"--teacher", &a.teacher},
+      {"--reference", &a.reference}, {"--device", &a.device},     {"--dtype", &a.dtype}};
+  for (const auto& [option, text] : texts) {
+    if (text->has_value() && (*text)->empty()) {
+      return Misuse(absl::StrCat(option, ": is empty, expected a value; give one or leave it out"));
+    }
+  }
+  for (const std::string& folder : a.plugin_folders) {
+    if (folder.empty()) return Misuse("--plugin-dir: is empty, expected a folder of plugins");
+  }
   if (a.output.empty()) return Misuse("-o: missing, expected the folder of the run");
   if (a.plan && a.strategy) {
     return Misuse(absl::StrCat("--plan ", *a.plan, " and --strategy ", *a.strategy,

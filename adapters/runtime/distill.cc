@@ -1,9 +1,11 @@
 #include "adapters/runtime/distill.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -14,8 +16,11 @@
 #include "adapters/runtime/result.h"
 #include "adapters/runtime/run_folder.h"
 #include "adapters/runtime/signals.h"
+#include "adapters/runtime/trainer.h"
 #include "planner/base/file.h"
+#include "planner/base/memory.h"
 #include "planner/base/status_macros.h"
+#include "planner/base/utf8.h"
 #include "plugins/host/services.h"
 
 namespace mergeplan {
@@ -66,6 +71,43 @@ RunInfo InfoOf(const Job& job, const std::string& plan_sha256) {
   return info;
 }
 
+// run.toml is UTF-8, paths need not be: said before anything is written.
+absl::Status CheckTexts(const RunInfo& info) {
+  const std::pair<const char*, const std::string*> texts[] = {{"--teacher", &info.spectrum},
+                                                              {"--strategy", &info.plugin}};
+  for (const auto& [option, text] : texts) {
+    if (IsUtf8(*text)) continue;
+    return Misuse(absl::StrCat(option, ": the path ", *text,
+                               " is not UTF-8, which run.toml has to name it in; rename it"));
+  }
+  for (const auto& [name, value] : info.parameters) {
+    if (IsUtf8(name) && IsUtf8(value)) continue;
+    return Misuse(
+        absl::StrCat(info.strategy == "dp_custom" && name == "plan" ? "--plan " : "--set ", name,
+                     "=", value, ": is not UTF-8, which run.toml has to say it in; rename it"));
+  }
+  return absl::OkStatus();
+}
+
+// A batch that no memory holds is said with figures, not by an allocation that fails.
+absl::Status CheckTrainingMemory(const Job& job) {
+  if (job.device.cuda || job.document.plan.size() == 0) return absl::OkStatus();
+  TrainerOptions options;
+  options.batch = job.document.budget.batch;
+  options.updates = job.document.budget.iterations;
+  options.dtype = job.dtype;
+  std::vector<std::int64_t> in_round(static_cast<size_t>(job.document.plan.size()) + 1);
+  for (const Merge& merge : job.document.plan.merges()) ++in_round[merge.round];
+  const std::int64_t widest = *std::max_element(in_round.begin(), in_round.end());
+  const int d = job.document.dimensions();
+  const absl::Status memory =
+      CheckMemory(absl::StrCat("a batch of ", options.batch, " samples of ", d, " dimensions"),
+                  FusedTrainerBytes(options, d, widest));
+  if (memory.ok()) return memory;
+  return absl::Status(memory.code(), absl::StrCat("--batch: ", std::string(memory.message()),
+                                                  "; give a smaller --batch or fewer --threads"));
+}
+
 absl::StatusOr<int> Distill(const DistillArguments& arguments, const DistillOutput& output) {
   MP_RETURN_IF_ERROR(CheckArguments(arguments));
   MP_RETURN_IF_ERROR(RunFolder::Check(arguments.output, arguments.resume));
@@ -81,12 +123,21 @@ absl::StatusOr<int> Distill(const DistillArguments& arguments, const DistillOutp
   if (!arguments.resume) {
     // Nothing is written before all options have turned out to make sense.
     made = NewJob(arguments, services);
+    if (absl::IsCancelled(made.status()) && StopRequested()) {
+      return absl::CancelledError(
+          "stopped by a signal before the training began; nothing was written, run the same "
+          "command "
+          "again");
+    }
     MP_RETURN_IF_ERROR(made.status());
+    MP_RETURN_IF_ERROR(CheckTexts(InfoOf(*made, "")));
+    MP_RETURN_IF_ERROR(CheckTrainingMemory(*made));
   }
   MP_ASSIGN_OR_RETURN(const RunFolder folder, RunFolder::Open(arguments.output, arguments.resume));
   if (arguments.resume) {
     made = ResumedJob(arguments, folder);
     MP_RETURN_IF_ERROR(made.status());
+    MP_RETURN_IF_ERROR(CheckTrainingMemory(*made));
     if (folder.previous()->status == RunStatus::kFinished) {
       const absl::StatusOr<RunSummary> summary = ReadSummary(folder.File("result.toml"));
       if (summary.ok()) {

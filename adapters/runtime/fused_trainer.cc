@@ -4,10 +4,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <new>
 #include <numeric>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "adapters/runtime/kernel.h"
 #include "adapters/runtime/trainer_parts.h"
 #include "planner/base/status_macros.h"
@@ -57,6 +59,12 @@ class FusedTrainer : public Trainer {
                       losses_.data() + s * count);
         }
       });
+    } catch (const std::bad_alloc&) {
+      return absl::ResourceExhaustedError(absl::StrFormat(
+          "training step: out of memory, batches of %d samples of %d dimensions need about %.1f "
+          "GiB; "
+          "give a smaller --batch or fewer --threads",
+          options_.batch, d_, FusedTrainerBytes(options_, d_, merges_) / (1 << 30)));
     } catch (const std::exception& error) {
       return absl::InternalError(absl::StrCat("training step: ", error.what()));
     }
@@ -157,6 +165,15 @@ class FusedTrainer : public Trainer {
 };
 
 }  // namespace
+
+double FusedTrainerBytes(const TrainerOptions& options, std::int64_t d, std::int64_t merges) {
+  const DrawLayout layout = DrawLayout::Of(options.batch, d);
+  const std::int64_t together =
+      std::min<std::int64_t>(at::get_num_threads(), layout.lanes * merges);
+  return static_cast<double>(sizeof(float)) * static_cast<double>(together) *
+         static_cast<double>(layout.updates_per_draw) * options.batch *
+         static_cast<double>(layout.WidestLane());
+}
 
 std::unique_ptr<Trainer> MakeFusedTrainer(std::vector<MergeTask> tasks,
                                           const TrainerOptions& options) {

@@ -30,6 +30,23 @@ absl::StatusOr<std::shared_ptr<const Plugin>> Load(const std::string& name,
   return plugin;
 }
 
+// The plugin of a new run. A name that no plugin has, and parameters that are not the plugin's, are
+// the caller's errors.
+absl::StatusOr<std::shared_ptr<const Plugin>> LoadNew(
+    const std::string& name, const DistillArguments& arguments,
+    const std::map<std::string, std::string>& parameters) {
+  absl::StatusOr<std::shared_ptr<const Plugin>> plugin = Load(name, arguments);
+  if (!plugin.ok()) {
+    const bool by_name = name.find('/') == std::string::npos;
+    return by_name && absl::IsNotFound(plugin.status()) && arguments.strategy
+               ? Misuse(absl::StrCat("--strategy: ", std::string(plugin.status().message())))
+               : plugin.status();
+  }
+  const absl::Status fit = CheckParameters((*plugin)->manifest(), parameters).status();
+  if (!fit.ok()) return Misuse(absl::StrCat("--set: ", std::string(fit.message())));
+  return plugin;
+}
+
 Schedule ScheduleOf(const PlanDocument& document) {
   Schedule schedule;
   schedule.spec = schedule.name = document.schedule_spec;
@@ -171,8 +188,11 @@ absl::StatusOr<Job> NewJob(const DistillArguments& arguments, PlannerServices& s
     MP_ASSIGN_OR_RETURN(GaussianTeacher teacher,
                         TeacherFor(spectrum, basis, document, *arguments.plan));
     if (arguments.batch) document.budget.batch = *arguments.batch;
-    MP_ASSIGN_OR_RETURN(auto plugin, Load(kPlanPlugin, arguments));
-    parameters["plan"] = *arguments.plan;
+    if (!parameters.try_emplace("plan", *arguments.plan).second) {
+      return Misuse(absl::StrCat("--set plan=", parameters["plan"],
+                                 ": the plan is given by --plan; leave one of them out"));
+    }
+    MP_ASSIGN_OR_RETURN(auto plugin, LoadNew(kPlanPlugin, arguments, parameters));
     PlanRequest request = RequestOf(document, ScheduleOf(document), document.plan.student_steps());
     request.parameters = parameters;
     MP_ASSIGN_OR_RETURN(const Plan plan, plugin->MakePlan(request, services));
@@ -191,7 +211,7 @@ absl::StatusOr<Job> NewJob(const DistillArguments& arguments, PlannerServices& s
                device};
   }
 
-  MP_ASSIGN_OR_RETURN(auto plugin, Load(*arguments.strategy, arguments));
+  MP_ASSIGN_OR_RETURN(auto plugin, LoadNew(*arguments.strategy, arguments, parameters));
   MP_ASSIGN_OR_RETURN(GaussianTeacher teacher, GaussianTeacher::Load(spectrum, basis));
   Schedule schedule;
   MP_ASSIGN_OR_RETURN(PlanDocument document, Question(arguments, teacher, &schedule));
@@ -227,11 +247,17 @@ absl::StatusOr<Job> ResumedJob(const DistillArguments& arguments, const RunFolde
     return Misuse(absl::StrCat(option, " ", given, ": the run in ", folder.path(), " has ", had,
                                "; leave the option out, or begin another run"));
   };
-  MP_ASSIGN_OR_RETURN(const std::string plan_hash, Sha256OfFile(plan_file));
-  if (plan_hash != info.plan_sha256) {
-    return absl::DataLossError(
-        absl::StrCat(plan_file, ": was changed since the run began (SHA-256 ", plan_hash, ", ",
-                     run_file, " says ", info.plan_sha256, ")"));
+  const absl::StatusOr<std::string> plan_hash = Sha256OfFile(plan_file);
+  if (!plan_hash.ok()) {
+    return absl::Status(plan_hash.status().code(),
+                        absl::StrCat(std::string(plan_hash.status().message()),
+                                     "; expected the plan of this run: bring the file back, or "
+                                     "begin another run"));
+  }
+  if (*plan_hash != info.plan_sha256) {
+    return absl::DataLossError(absl::StrCat(
+        plan_file, ": was changed since the run began (SHA-256 ", *plan_hash, ", ", run_file,
+        " says ", info.plan_sha256, "); bring the old file back, or begin another run"));
   }
   MP_ASSIGN_OR_RETURN(PlanDocument document, ReadPlan(plan_file));
   MP_RETURN_IF_ERROR(CheckAgainstPlan(arguments, document, plan_file));
@@ -249,6 +275,16 @@ absl::StatusOr<Job> ResumedJob(const DistillArguments& arguments, const RunFolde
         given.alpha != document.alpha || given.budget.lr != document.budget.lr ||
         given.budget.iterations != document.budget.iterations || given.init != document.init) {
       return differs("--plan", *arguments.plan, "another plan");
+    }
+  }
+  MP_ASSIGN_OR_RETURN(const auto parameters, ParseParameters(arguments.parameters));
+  for (const auto& [name, value] : parameters) {
+    const auto had = info.parameters.find(name);
+    if (had == info.parameters.end()) {
+      return differs("--set", absl::StrCat(name, "=", value), "no such parameter");
+    }
+    if (had->second != value) {
+      return differs("--set", absl::StrCat(name, "=", value), absl::StrCat(name, "=", had->second));
     }
   }
   DistillArguments settled = arguments;

@@ -4,6 +4,7 @@
 #include <csignal>
 #include <cstdint>
 #include <cstdio>
+#include <limits>
 #include <optional>
 #include <string>
 
@@ -34,7 +35,11 @@ void AddOptions(CLI::App* command, DistillArguments& a, DistillOutput& output) {
   Add(command, "--plan", a.plan, "Plan file to execute; schedule, start and budget come from it");
   Add(command, "--strategy", a.strategy, "Plugin that makes the plan: a name, or a path of a .so");
   Add(command, "--teacher", a.teacher, "analytic:SPECTRUM.toml");
-  Add(command, "--teacher-steps", a.teacher_steps, "T; may be left out for a schedule of arrays");
+  // Checked as text, since CLI11 only says of what the type does not hold that it cannot convert
+  // it.
+  const CLI::Range counts(1, std::numeric_limits<int>::max());
+  Add(command, "--teacher-steps", a.teacher_steps, "T; may be left out for a schedule of arrays")
+      ->check(counts);
   Add(command, "--schedule", a.schedule,
       "Name (cosine, flow:shift=3, ...), scheduler_config.json, or a file with alpha and sigma");
   Add(command, "--lr", a.lr, "Learning rate of SGD");
@@ -45,11 +50,11 @@ void AddOptions(CLI::App* command, DistillArguments& a, DistillOutput& output) {
   Add(command, "--feature-norm", a.feature_norm,
       "Squared norm of the feature that feeds the operator [1]");
   Add(command, "--init", a.init, "Start of a merge: child, teacher, jump, child-jump [child]");
-  Add(command, "--student-steps", a.student_steps, "N, steps of the student [1]");
+  Add(command, "--student-steps", a.student_steps, "N, steps of the student [1]")->check(counts);
   Add(command, "--reference", a.reference,
       "What the student is compared with: surrogate, teacher, data [surrogate]");
   Add(command, "--basis", a.basis, "diagonal or pca [what the spectrum recommends]");
-  Add(command, "--batch", a.batch, "Samples per update [the plan's, or 64]");
+  Add(command, "--batch", a.batch, "Samples per update [the plan's, or 64]")->check(counts);
   Add(command, "--seed", a.seed, "Seed of all noise [0]")->check(CLI::Range(-kLargest, kLargest));
   Add(command, "--dtype", a.dtype, "float64 or float32 [float64]");
   Add(command, "--device", a.device, "cpu, cuda or cuda:N [cpu]");

@@ -91,6 +91,11 @@ bool IsLeftover(const std::string& name) {
          absl::StartsWith(name, ".") || IsHalfWritten(name);
 }
 
+// What only a run that had its run.toml leaves.
+bool IsOfATrainedRun(const std::string& name) {
+  return name == "checkpoint.npz" || name == "result.toml" || name == "result.npz";
+}
+
 }  // namespace
 
 std::string ToString(RunStatus status) {
@@ -108,6 +113,18 @@ std::string ToString(RunStatus status) {
 absl::Status RunFolder::Check(const std::string& path, bool resume) {
   const std::string run_file = path + "/run.toml";
   const bool has_run = access(run_file.c_str(), F_OK) == 0;
+  if (!has_run) {
+    std::error_code unreadable;
+    for (const auto& entry : fs::directory_iterator(path, unreadable)) {
+      const std::string name = entry.path().filename().string();
+      if (!IsOfATrainedRun(name)) continue;
+      return Misuse(
+          absl::StrCat("-o ", path, ": holds ", name,
+                       " of a run but not its run.toml, without which the run can neither go on "
+                       "nor be reported; "
+                       "nothing was changed; bring run.toml back, or give another folder"));
+    }
+  }
   if (resume && !has_run) {
     return Misuse(absl::StrCat("-o ", path,
                                ": there is no run to resume (no run.toml); leave out --resume to "
@@ -143,11 +160,17 @@ absl::StatusOr<RunFolder> RunFolder::Open(const std::string& path, bool resume) 
   const std::string lock = folder.File("lock");
   folder.lock_ = open(lock.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
   if (folder.lock_ < 0) {
-    return absl::PermissionDeniedError(absl::StrCat(lock, ": ", std::strerror(errno)));
+    return absl::PermissionDeniedError(absl::StrCat(
+        lock, ": cannot be opened for writing (", std::strerror(errno),
+        "), expected the run's lock file; ",
+        fs::is_directory(lock) ? "remove the folder of that name" : "make the folder writable",
+        ", or give another folder by -o"));
   }
   if (flock(folder.lock_, LOCK_EX | LOCK_NB) != 0) {
     return absl::FailedPreconditionError(
-        absl::StrCat("-o ", path, ": another program is working in this folder"));
+        absl::StrCat("-o ", path,
+                     ": another program is working in this folder; wait until it has "
+                     "finished, or give another folder"));
   }
   // Nobody else writes here now, so what is half-written stays so.
   std::error_code error;

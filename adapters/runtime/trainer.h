@@ -87,6 +87,10 @@ class Trainer {
 // close together at the start where it falls fastest; always the first and the last.
 std::vector<std::int64_t> CurveUpdates(std::int64_t updates);
 
+// Bytes of noise that the fused step holds at one time when `merges` merges train together: one
+// draw of one lane for every thread that has a lane to train. Uses options.batch only.
+double FusedTrainerBytes(const TrainerOptions& options, std::int64_t d, std::int64_t merges);
+
 // How many merges of this size train together, at most: limits the memory of the tensor step to
 // about 1 GiB. At least 1.
 std::int64_t MergesTogether(const TrainerOptions& options, std::int64_t d);

@@ -225,7 +225,9 @@ TEST_F(Distill, HalfWrittenFilesDoNotBlockAFolder) {
 TEST_F(Distill, NumbersThatDoNotFitAreRefusedNotClamped) {
   for (const std::vector<std::string>& more :
        {std::vector<std::string>{"--seed", "18446744073709551616"},
-        std::vector<std::string>{"--threads", "1000"}}) {
+        std::vector<std::string>{"--threads", "1000"}, std::vector<std::string>{"--batch", "0"},
+        std::vector<std::string>{"--batch", "2147483648"},
+        std::vector<std::string>{"--student-steps", "-1"}}) {
     const Outcome outcome = Run(Small("boot", "run", more));
     EXPECT_EQ(outcome.code, 2);
     EXPECT_THAT(outcome.err, AllOf(HasSubstr(more[0]), HasSubstr("not in range")));
@@ -272,6 +274,7 @@ TEST_F(Distill, APlanIsExecutedByTheCustomPlugin) {
                                                {"--init", "jump"},
                                                {"--schedule", "sigmoid"},
                                                {"--teacher-steps", "7"},
+                                               {"--set", "plan=x"},
                                                {"--strategy", "boot"}}) {
     const Outcome refused = with_plan("refused", more);
     EXPECT_EQ(refused.code, 2) << more[0];
@@ -311,13 +314,74 @@ TEST_F(Distill, RefusesWhatMakesNoSense) {
   EXPECT_THAT(kind.err, HasSubstr("this version has: analytic"));
   EXPECT_EQ(full("0.05", "analytic:" + File("none.toml"), "boot", "cosine").code, 1);
   const Outcome plugin = full("0.05", Teacher(), "boots", "cosine");
-  EXPECT_NE(plugin.code, 0);
-  EXPECT_THAT(plugin.err, HasSubstr("boots"));
+  EXPECT_EQ(plugin.code, 2);
+  EXPECT_THAT(plugin.err, HasSubstr("--strategy: plugin boots: not found; expected one of boot"));
+  EXPECT_EQ(full("0.05", Teacher(), File("none.so"), "cosine").code, 1);
+  const Outcome nameless = full("0.05", Teacher(), "", "cosine");
+  EXPECT_EQ(nameless.code, 2);
+  EXPECT_THAT(nameless.err, HasSubstr("--strategy: is empty"));
+  std::filesystem::copy_file(File("spectrum.toml"), File("caf\xE9.toml"));
+  const Outcome odd = full("0.05", "analytic:" + File("caf\xE9.toml"), "boot", "cosine");
+  EXPECT_EQ(odd.code, 2);
+  EXPECT_THAT(odd.err, AllOf(HasSubstr("--teacher"), HasSubstr("not UTF-8")));
+  expect({"--set", "speed=2"}, 2, "--set: plugin boot: unknown parameter \"speed\"");
+  expect({"--set", "speed"}, 2, "--set speed: expected NAME=VALUE");
+  const Outcome factor = Run(Small("progressive", "refused", {"--set", "factor=1"}));
+  EXPECT_EQ(factor.code, 2);
+  EXPECT_THAT(factor.err, HasSubstr("--set: plugin progressive: parameter factor: found \"1\""));
   EXPECT_EQ(full("0.05", Teacher(), "boot", "cosin").code, 2);
   expect({"--dtype", "float16"}, 2, "float16");
   expect({"--device", "tpu"}, 2, "tpu");
   expect({"--init", "chidl"}, 2, "chidl");
   expect({"--student-steps", "7"}, 2, "--student-steps 7");
+}
+
+TEST_F(Distill, ABatchBeyondTheMemoryIsRefusedWithFigures) {
+  ASSERT_TRUE(WriteSpectrum(MakeSpectrum(LogSpaced(0.1, 0.2, 600)), File("spectrum.toml")).ok());
+  const Outcome outcome = Run(Small("boot", "refused", {"--batch", "2147483647"}));
+  EXPECT_EQ(outcome.code, 1) << outcome.err;
+  EXPECT_THAT(
+      outcome.err,
+      AllOf(HasSubstr("--batch: a batch of 2147483647 samples of 600 dimensions needs about"),
+            HasSubstr("GiB are free"), HasSubstr("smaller --batch")));
+  EXPECT_FALSE(std::filesystem::exists(File("refused")));
+}
+
+TEST_F(Distill, ARunWithoutAPartSaysWhatToDo) {
+  ASSERT_EQ(Run(Small("progressive", "run", {"--set", "factor=2"})).code, 0);
+  const auto resume = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> a = {"distill", "--resume", "-o", File("run")};
+    a.insert(a.end(), more.begin(), more.end());
+    return Run(a);
+  };
+  EXPECT_EQ(resume({"--set", "factor=2"}).code, 0);
+  const Outcome factor = resume({"--set", "factor=3"});
+  EXPECT_EQ(factor.code, 2);
+  EXPECT_THAT(factor.err, AllOf(HasSubstr("--set factor=3"), HasSubstr("has factor=2")));
+  const Outcome speed = resume({"--set", "speed=3"});
+  EXPECT_EQ(speed.code, 2);
+  EXPECT_THAT(speed.err, AllOf(HasSubstr("--set speed=3"), HasSubstr("no such parameter")));
+
+  std::filesystem::rename(File("run") + "/plan.toml", File("plan.toml"));
+  const Outcome plan = resume({});
+  EXPECT_EQ(plan.code, 1);
+  EXPECT_THAT(plan.err, AllOf(HasSubstr("run/plan.toml"), HasSubstr("bring the file back")));
+  std::filesystem::rename(File("plan.toml"), File("run") + "/plan.toml");
+
+  std::filesystem::remove(File("run") + "/lock");
+  std::filesystem::create_directory(File("run") + "/lock");
+  const Outcome lock = resume({});
+  EXPECT_EQ(lock.code, 1);
+  EXPECT_THAT(lock.err, AllOf(HasSubstr("run/lock"), HasSubstr("remove the folder of that name")));
+  std::filesystem::remove(File("run") + "/lock");
+
+  // With and without --resume the same is said.
+  std::filesystem::remove(File("run") + "/run.toml");
+  for (const Outcome& lost : {resume({}), Run(Small("progressive", "run"))}) {
+    EXPECT_EQ(lost.code, 2);
+    EXPECT_THAT(lost.err, AllOf(HasSubstr("of a run but not its run.toml"),
+                                HasSubstr("bring run.toml back, or give another folder")));
+  }
 }
 
 TEST_F(Distill, SaysThatThereIsNoCudaDevice) {
