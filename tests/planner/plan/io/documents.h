@@ -86,6 +86,20 @@ inline PlanDocument Document(Plan plan, std::vector<double> variances, Budget bu
 }
 
 // (1 (2 (3 4))) over one dimension.
+// A plan as somebody writes it by hand.
+inline constexpr char kPlan[] = R"(format = 1
+schedule = "cosine"
+teacher_steps = 4
+variances = [0.25, 1.5]
+train_time = 1.6
+init = "child"
+blocks = [[1, 4]]
+merges = [
+  { first = 3, last = 4, children = [[3, 3], [4, 4]] },
+  { first = 1, last = 4, children = [[1, 1], [2, 2], [3, 4]] },
+]
+)";
+
 inline PlanDocument SmallDocument() {
   return Document(*CanonicalPlan(Strategy::kBoot, 4), {0.25, 1.5}, Budget::Flow(1.6));
 }
