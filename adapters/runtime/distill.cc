@@ -139,13 +139,13 @@ absl::StatusOr<int> Distill(const DistillArguments& arguments, const DistillOutp
     MP_RETURN_IF_ERROR(made.status());
     MP_RETURN_IF_ERROR(CheckTrainingMemory(*made));
     if (folder.previous()->status == RunStatus::kFinished) {
-      const absl::StatusOr<RunSummary> summary = ReadSummary(folder.File("result.toml"));
-      if (summary.ok()) {
-        Print(*summary, RunStatus::kFinished, folder.path(), output.json);
+      const absl::StatusOr<RunResult> result = ReadRunResult(folder.path());
+      if (result.ok()) {
+        Print(result->summary, RunStatus::kFinished, folder.path(), output.json);
         return kDone;
       }
       std::fprintf(stderr, "mergeplan distill: %s; the result is made again\n",
-                   std::string(summary.status().message()).c_str());
+                   std::string(result.status().message()).c_str());
     }
   }
   const Job& job = *made;

@@ -11,22 +11,15 @@
 #include "adapters/runtime/trainer.h"
 #include "planner/operators/model.h"
 #include "planner/plan/plan.h"
+#include "planner/runs/merge_record.h"
 
 namespace mergeplan {
 
 // What is known about one trained merge.
-struct TrainedMerge {
+struct TrainedMerge : MergeFigures {
   bool trained = false;
   std::vector<double> value;  // d: V of the trained operator
   std::vector<double> curve;  // sampled losses at CurveUpdates(iterations), one batch each
-  // Expected loss over z ~ N(0, n) before and after training: sum_k n_k (a_k - p_k)^2.
-  double initial_loss = 0, final_loss = 0;
-  std::int64_t updates = 0;
-  std::int64_t teacher_calls = 0;  // single steps applied to single samples
-  double seconds = 0;              // its share of the time of the merges that trained with it
-
-  // final_loss / initial_loss; 0 where there was nothing to learn.
-  double residual() const { return final_loss > 0 ? final_loss / initial_loss : 0.0; }
 };
 
 // A training that was stopped in the middle.

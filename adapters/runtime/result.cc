@@ -1,16 +1,13 @@
 #include "adapters/runtime/result.h"
 
 #include <sys/resource.h>
-#include <toml++/toml.h>
 
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <sstream>
 #include <utility>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "adapters/runtime/noise.h"
 #include "planner/base/file.h"
 #include "planner/base/status_macros.h"
@@ -19,7 +16,6 @@
 namespace mergeplan {
 namespace {
 
-constexpr std::int64_t kFormat = 1;
 constexpr int kSamples = 16;
 
 std::int64_t PeakMemoryBytes() {
@@ -68,7 +64,7 @@ absl::Status WriteResult(const Job& job, const Executor& executor, const RunFold
   const std::vector<std::int64_t> curve_updates = CurveUpdates(model.budget().iterations);
 
   std::vector<double> ranges, values, predictions, losses;
-  toml::array table;
+  std::vector<MergeRecord> records;
   for (int m = 0; m < plan.size(); ++m) {
     const Merge& merge = plan.merges()[m];
     const TrainedMerge& record = executor.records()[m];
@@ -78,19 +74,14 @@ absl::Status WriteResult(const Job& job, const Executor& executor, const RunFold
     values.insert(values.end(), record.value.begin(), record.value.end());
     predictions.insert(predictions.end(), expected.begin(), expected.end());
     losses.insert(losses.end(), record.curve.begin(), record.curve.end());
-    table.push_back(toml::table{
-        {"first", merge.first},
-        {"last", merge.last},
-        {"round", merge.round},
-        {"updates", record.updates},
-        {"teacher_calls", record.teacher_calls},
-        {"seconds", record.seconds},
-        {"initial_loss", record.initial_loss},
-        {"final_loss", record.final_loss},
-        {"residual", record.residual()},
-        {"predicted_error", executor.MergeError(m, expected)},
-        {"achieved_error", executor.MergeError(m, record.value)},
-    });
+    MergeRecord entry;
+    static_cast<MergeFigures&>(entry) = record;
+    entry.first = merge.first;
+    entry.last = merge.last;
+    entry.round = merge.round;
+    entry.predicted_error = executor.MergeError(m, expected);
+    entry.achieved_error = executor.MergeError(m, record.value);
+    records.push_back(entry);
   }
 
   std::vector<float> noise(static_cast<size_t>(kSamples * d));
@@ -114,63 +105,17 @@ absl::Status WriteResult(const Job& job, const Executor& executor, const RunFold
   MP_ASSIGN_OR_RETURN(const std::string bytes, npz.Bytes());
   MP_RETURN_IF_ERROR(WriteFileAtomically(folder.File("result.npz"), bytes));
 
-  const RunSummary summary = Summarize(job, executor);
-  const toml::table result{
-      {"format", kFormat},
-      {"strategy", summary.strategy},
-      {"reference", summary.reference},
-      {"predicted_error", summary.predicted},
-      {"achieved_error", summary.achieved},
-      {"predicted_error_surrogate", model.Objective(predicted, Reference::kSurrogate)},
-      {"achieved_error_surrogate", model.Objective(value, Reference::kSurrogate)},
-      {"predicted_error_teacher", model.Objective(predicted, Reference::kTeacher)},
-      {"achieved_error_teacher", model.Objective(value, Reference::kTeacher)},
-      {"dimensions", d},
-      {"merges", static_cast<std::int64_t>(summary.merges)},
-      {"updates", summary.updates},
-      {"teacher_calls", summary.teacher_calls},
-      {"seconds", summary.seconds},
-      {"peak_memory_bytes", PeakMemoryBytes()},
-      {"arrays", toml::table{{"file", "result.npz"}, {"sha256", Sha256(bytes)}}},
-      {"merge", table},
-  };
-  std::ostringstream text;
-  text << result << '\n';
-  return WriteFileAtomically(folder.File("result.toml"), text.str());
-}
-
-absl::StatusOr<RunSummary> ReadSummary(const std::string& path) {
-  MP_ASSIGN_OR_RETURN(const std::string text, ReadFile(path));
-  toml::table table;
-  try {
-    table = toml::parse(text);
-  } catch (const toml::parse_error& error) {
-    return absl::InvalidArgumentError(absl::StrCat(path, ": line ", error.source().begin.line, ": ",
-                                                   std::string(error.description())));
-  }
-  const std::string arrays = path.substr(0, path.rfind('/') + 1) + "result.npz";
-  MP_ASSIGN_OR_RETURN(const std::string sha256, Sha256OfFile(arrays));
-  if (table["arrays"]["sha256"].value<std::string>() != sha256) {
-    return absl::DataLossError(absl::StrCat(arrays, ": does not match the hash in ", path));
-  }
-  const auto strategy = table["strategy"].value<std::string>();
-  const auto reference = table["reference"].value<std::string>();
-  const auto predicted = table["predicted_error"].value<double>();
-  const auto achieved = table["achieved_error"].value<double>();
-  const auto seconds = table["seconds"].value<double>();
-  const auto merges = table["merges"].value<std::int64_t>();
-  const auto updates = table["updates"].value<std::int64_t>();
-  const auto calls = table["teacher_calls"].value<std::int64_t>();
-  if (!strategy || !reference || !predicted || !achieved || !seconds || !merges || !updates ||
-      !calls) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(path,
-                     ": a key is missing; expected strategy, reference, predicted_error, "
-                     "achieved_error, seconds, merges, updates and teacher_calls"));
-  }
-  return RunSummary{*strategy, *reference, *predicted,
-                    *achieved, *seconds,   static_cast<int>(*merges),
-                    *updates,  *calls};
+  RunResult result;
+  result.summary = Summarize(job, executor);
+  result.predicted_surrogate = model.Objective(predicted, Reference::kSurrogate);
+  result.achieved_surrogate = model.Objective(value, Reference::kSurrogate);
+  result.predicted_teacher = model.Objective(predicted, Reference::kTeacher);
+  result.achieved_teacher = model.Objective(value, Reference::kTeacher);
+  result.dimensions = model.dimensions();
+  result.peak_memory_bytes = PeakMemoryBytes();
+  result.merges = std::move(records);
+  result.arrays_sha256 = Sha256(bytes);
+  return WriteRunResult(result, folder.path());
 }
 
 }  // namespace mergeplan

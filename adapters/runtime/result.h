@@ -7,6 +7,7 @@
 #include "adapters/runtime/executor.h"
 #include "adapters/runtime/job.h"
 #include "adapters/runtime/run_folder.h"
+#include "planner/runs/result_file.h"
 
 namespace mergeplan {
 
@@ -26,8 +27,5 @@ RunSummary Summarize(const Job& job, const Executor& executor);
 // sampled losses of single batches), samples and teacher_samples [16,d]: what student and teacher
 // make of the same unit noise, in the data's units, the mean added back.
 absl::Status WriteResult(const Job& job, const Executor& executor, const RunFolder& folder);
-
-// The summary out of a result.toml whose arrays are whole; else DATA_LOSS or what reading says.
-absl::StatusOr<RunSummary> ReadSummary(const std::string& path);
 
 }  // namespace mergeplan

@@ -1,49 +1,13 @@
 #pragma once
 
-#include <cstdint>
-#include <map>
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "adapters/runtime/executor.h"
+#include "planner/runs/run_info.h"
 
 namespace mergeplan {
-
-enum class RunStatus { kRunning, kStopped, kFinished };
-std::string ToString(RunStatus status);  // "running", "stopped", "finished"
-
-// run.toml: what a run is, so that it can be continued and reported.
-struct RunInfo {
-  RunStatus status = RunStatus::kRunning;
-  std::string strategy;  // name of the plugin
-  std::string plugin;    // its manifest
-  std::string plugin_version;
-  std::map<std::string, std::string> parameters;  // of the plugin
-  std::string spectrum;                           // absolute path
-  std::string spectrum_sha256, variances_sha256;
-  std::string basis;
-  std::int64_t seed = 0;
-  std::string dtype, device;
-  int batch = 0;
-  std::string plan_sha256;  // of plan.toml
-  std::string fingerprint;  // of all that determines the numbers
-  std::string mergeplan_version, torch_version;
-};
-
-// The last line of a run.
-struct RunSummary {
-  std::string strategy;
-  std::string reference;
-  double predicted = 0;  // objective of the plan in the linear model, native units
-  double achieved = 0;   // the same of the trained operators
-  double seconds = 0;    // of training, over all parts of the run
-  int merges = 0;
-  std::int64_t updates = 0;
-  std::int64_t teacher_calls = 0;
-};
 
 // A run's folder:
 //   run.toml                  what it is and how far it is
@@ -77,8 +41,5 @@ class RunFolder {
   int lock_ = -1;
   std::optional<RunInfo> previous_;
 };
-
-// Errors name the file, the key and what was expected.
-absl::StatusOr<RunInfo> ReadRunInfo(const std::string& path);
 
 }  // namespace mergeplan

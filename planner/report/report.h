@@ -7,22 +7,10 @@
 
 #include "absl/status/statusor.h"
 #include "planner/plan/io/document.h"
+#include "planner/runs/merge_record.h"
 #include "planner/spectrum/spectrum.h"
 
 namespace mergeplan {
-
-// What training one merge left behind.
-struct MergeRecord {
-  int first = 0;
-  int last = 0;
-  int round = 0;
-  double loss_first = 0;
-  double loss_last = 0;
-  double residual_fraction = 0;  // final over initial loss
-  std::int64_t updates = 0;
-  double seconds = 0;
-  std::int64_t teacher_calls = 0;
-};
 
 // Do the achieved operators look like draws from the predicted law?
 struct LawVerdict {

@@ -51,10 +51,9 @@ std::string TrainingDetails(const StrategyResult& s) {
                                  ShortNumber(s.seconds, 3), " s</summary>\n");
   const bool cut = records.size() > kMost;
   if (cut) {
-    std::stable_sort(records.begin(), records.end(),
-                     [](const MergeRecord& a, const MergeRecord& b) {
-                       return a.residual_fraction > b.residual_fraction;
-                     });
+    std::stable_sort(
+        records.begin(), records.end(),
+        [](const MergeRecord& a, const MergeRecord& b) { return a.residual() > b.residual(); });
     records.resize(kMost);
   }
   absl::StrAppend(&out, OpenTable(absl::StrCat("Training of ", s.name)),
@@ -62,8 +61,8 @@ std::string TrainingDetails(const StrategyResult& s) {
                         "Teacher calls", "Seconds"}));
   for (const MergeRecord& m : records) {
     out += Row(absl::StrCat(m.first, "–", m.last),
-               {Grouped(m.round), NumberHtml(m.loss_first), NumberHtml(m.loss_last),
-                NumberHtml(m.residual_fraction, 3), Grouped(m.updates), Grouped(m.teacher_calls),
+               {Grouped(m.round), NumberHtml(m.initial_loss), NumberHtml(m.final_loss),
+                NumberHtml(m.residual(), 3), Grouped(m.updates), Grouped(m.teacher_calls),
                 NumberHtml(m.seconds, 3)});
   }
   out += kCloseTable;

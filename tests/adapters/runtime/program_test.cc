@@ -173,8 +173,10 @@ TEST_F(Distill, RunsEveryStrategy) {
     EXPECT_EQ(Array(strategy, "value").size(), 6u);
     EXPECT_EQ(Array(strategy, "merge_value").size(), 6u * plan->plan.size());
     EXPECT_EQ(Array(strategy, "samples").size(), 16u * 6u);
-    const auto summary = ReadSummary(File(strategy) + "/result.toml");
-    ASSERT_TRUE(summary.ok()) << summary.status();
+    const auto result = ReadRunResult(File(strategy));
+    ASSERT_TRUE(result.ok()) << result.status();
+    const RunSummary* summary = &result->summary;
+    EXPECT_EQ(result->merges.size(), static_cast<size_t>(plan->plan.size()));
     EXPECT_EQ(summary->merges, plan->plan.size());
     EXPECT_EQ(summary->updates, 40 * plan->plan.size());
     // The two figures are of one size: what separates them is the noise of 40 batches.

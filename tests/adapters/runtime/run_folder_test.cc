@@ -91,31 +91,5 @@ TEST(RunFolder, RefusesToBeginWhereSomethingIs) {
   EXPECT_FALSE(std::filesystem::exists(other + "/lock"));
 }
 
-TEST(ReadRunInfo, NamesTheKeyThatIsWrong) {
-  const TemporaryFolder temporary;
-  const std::string path = temporary.File("run.toml");
-  {
-    const auto folder = RunFolder::Open(temporary.path(), false);
-    ASSERT_TRUE(folder.ok()) << folder.status();
-    ASSERT_TRUE(folder->WriteInfo(SomeInfo()).ok());
-  }
-  const absl::StatusOr<std::string> text = ReadFile(path);
-  ASSERT_TRUE(text.ok());
-  const auto with = [&](const std::string& from, const std::string& to) {
-    std::string changed = *text;
-    changed.replace(changed.find(from), from.size(), to);
-    EXPECT_TRUE(WriteFileAtomically(path, changed).ok());
-    return std::string(ReadRunInfo(path).status().message());
-  };
-  EXPECT_EQ(with("format = 1", "format = 1"), "");
-  EXPECT_THAT(with("format = 1", "format = 2"), HasSubstr("'format'"));
-  EXPECT_THAT(with("format = 1", "format = 1\nspeed = 2"), HasSubstr("unknown key 'speed'"));
-  EXPECT_THAT(with("'stopped'", "'asleep'"), HasSubstr("asleep"));
-  EXPECT_THAT(with("batch = 64", "batch = 0"), HasSubstr("'batch'"));
-  EXPECT_THAT(with("batch = 64", "batch = '64'"), HasSubstr("'batch'"));
-  EXPECT_THAT(with("batch = 64", "batch 64"), HasSubstr("line "));
-  EXPECT_THAT(with("strategy =", "# strategy ="), HasSubstr("'strategy'"));
-}
-
 }  // namespace
 }  // namespace mergeplan

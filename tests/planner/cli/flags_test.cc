@@ -171,14 +171,6 @@ TEST(Flags, NamesThatAreNoUtf8) {
                "name is not UTF-8");
 }
 
-TEST(Flags, TheSameRunTwiceIsMisuse) {
-  const std::string folder = TestFolder();
-  ASSERT_TRUE(MakeDirectories(folder + "/boot").ok());
-  const std::string run = "'" + folder + "/boot'", other = "'" + folder + "/./boot'";
-  ExpectMisuse("report " + run + " " + run + " -o x.html", "is the same folder as");
-  ExpectMisuse("report " + run + " " + other + " -o x.html", "is the same folder as");
-}
-
 TEST(Flags, TheLargestAndTheSmallestNumberOfSteps) {
   for (const char* command : {"plan", "compare"}) {
     const Outcome one = RunMergeplan(std::string(command) +

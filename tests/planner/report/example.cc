@@ -221,8 +221,16 @@ Example::Example(const ExampleOptions& options) : spectrum(MakeSpectrum(options)
     result.achieved_objective_teacher = model.Objective(result.value, Reference::kTeacher);
     for (const Merge& merge : tree.merges()) {
       const double first = 0.02 * (merge.last - merge.first + 1);
-      result.merges.push_back({merge.first, merge.last, merge.round, first, first * 0.031, 0.031,
-                               320, 0.11, 320LL * static_cast<int>(merge.children.size())});
+      MergeRecord record;
+      record.first = merge.first;
+      record.last = merge.last;
+      record.round = merge.round;
+      record.initial_loss = first;
+      record.final_loss = first * 0.031;
+      record.updates = 320;
+      record.seconds = 0.11;
+      record.teacher_calls = 320LL * static_cast<int>(merge.children.size());
+      result.merges.push_back(record);
       result.seconds += 0.11;
     }
     result.law_test = LawVerdict{.smallest_p = 0.0004,

@@ -265,7 +265,7 @@ TEST(ReportTest, FiguresThatAreNotFiniteAreSaidToBeSo) {
   run.spread = NAN;
   run.value[3] = NAN;
   run.value[4] = -INFINITY;
-  run.merges[0].loss_last = NAN;
+  run.merges[0].final_loss = NAN;
   run.law_test->adjusted_p = NAN;
   const std::string html = Page(example.input);
   EXPECT_THAT(html, HasSubstr("not finite"));

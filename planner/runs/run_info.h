@@ -1,0 +1,41 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+namespace mergeplan {
+
+enum class RunStatus { kRunning, kStopped, kFinished };
+std::string ToString(RunStatus status);  // "running", "stopped", "finished"
+
+// run.toml: what a run is, so that it can be continued and reported.
+struct RunInfo {
+  RunStatus status = RunStatus::kRunning;
+  std::string strategy;  // name of the plugin
+  std::string plugin;    // its manifest
+  std::string plugin_version;
+  std::map<std::string, std::string> parameters;  // of the plugin
+  std::string spectrum;                           // absolute path
+  std::string spectrum_sha256, variances_sha256;
+  std::string basis;
+  std::int64_t seed = 0;
+  std::string dtype, device;
+  int batch = 0;
+  std::string plan_sha256;  // of plan.toml
+  std::string fingerprint;  // of all that determines the numbers
+  std::string mergeplan_version, torch_version;
+
+  bool operator==(const RunInfo&) const = default;
+};
+
+// Replaces the file at `path`. Every text must be UTF-8: INVALID_ARGUMENT names the one that is
+// not.
+absl::Status WriteRunInfo(const RunInfo& info, const std::string& path);
+// Errors name the file, the key and what was expected.
+absl::StatusOr<RunInfo> ReadRunInfo(const std::string& path);
+
+}  // namespace mergeplan

@@ -1,0 +1,146 @@
+// `mergeplan report` on run folders as a training leaves them.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "absl/strings/str_cat.h"
+#include "planner/base/file.h"
+#include "planner/data/npz.h"
+#include "planner/operators/canonical.h"
+#include "planner/plan/io/document.h"
+#include "planner/plan/io/evaluate.h"
+#include "planner/runs/result_file.h"
+#include "planner/runs/run_info.h"
+#include "tests/planner/cli/command_line.h"
+
+namespace mergeplan {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+class ReportCommand : public testing::Test {
+ protected:
+  ReportCommand() : folder_(TestFolder()) {
+    const Outcome plan = RunMergeplan(
+        "plan --variances 0.5,2 -T 6 --schedule cosine --lr 0.01 --iterations 50 -o '" + folder_ +
+        "/plan.toml'");
+    EXPECT_EQ(plan.code, 0) << plan.err;
+  }
+  ~ReportCommand() override { std::filesystem::remove_all(folder_); }
+  std::string Run(const std::string& name) const { return folder_ + "/" + name; }
+
+  // A run of a strategy whose operators are exactly what the linear model predicts on the mean.
+  void MakeRun(Strategy strategy, RunStatus status = RunStatus::kFinished,
+               const std::string& spectrum = "") const {
+    const std::string name(ToString(strategy));
+    ASSERT_TRUE(MakeDirectories(Run(name)).ok());
+    PlanDocument document = *ReadPlan(folder_ + "/plan.toml");
+    const Model model = *ModelOf(document);
+    document.plan = *CanonicalPlan(strategy, 6, 1);
+    ASSERT_TRUE(ComputeFigures(model, &document).ok());
+    document.status = "unchecked";
+    document.lower_bound = 0;
+    ASSERT_TRUE(WritePlan(document, Run(name) + "/plan.toml").ok());
+    const std::vector<double> value = model.Value(document.plan);
+    NpzWriter npz;
+    npz.Add("value", {2}, value);
+    const std::string bytes = *npz.Bytes();
+    ASSERT_TRUE(WriteFileAtomically(Run(name) + "/result.npz", bytes).ok());
+    RunResult result;
+    result.summary = {
+        name, "surrogate", document.objective, document.objective, 1.5, document.plan.size(),
+        50,   3200};
+    result.dimensions = 2;
+    for (const Merge& merge : document.plan.merges()) {
+      MergeRecord record;
+      record.first = merge.first;
+      record.last = merge.last;
+      record.round = merge.round;
+      record.initial_loss = 2;
+      record.final_loss = 0.5;
+      record.updates = 50;
+      result.merges.push_back(record);
+    }
+    result.arrays_sha256 = Sha256(bytes);
+    ASSERT_TRUE(WriteRunResult(result, Run(name)).ok());
+    RunInfo info;
+    info.status = status;
+    info.strategy = name;
+    info.spectrum = spectrum.empty() ? folder_ + "/none.toml" : spectrum;
+    info.basis = "given";
+    info.dtype = "float64";
+    info.device = "cpu";
+    info.batch = 64;
+    ASSERT_TRUE(WriteRunInfo(info, Run(name) + "/run.toml").ok());
+  }
+  Outcome Report(const std::string& runs, const std::string& more = "") const {
+    return RunMergeplan("report " + runs + " -o '" + folder_ + "/r.html' " + more);
+  }
+  std::string Quoted(const std::string& name) const { return absl::StrCat("'", Run(name), "' "); }
+
+  std::string folder_;
+};
+
+TEST_F(ReportCommand, PutsPredictedBesideAchieved) {
+  MakeRun(Strategy::kBoot);
+  MakeRun(Strategy::kVanilla);
+  const Outcome run = Report(Quoted("boot") + Quoted("vanilla"), "--json --draws 1000");
+  ASSERT_EQ(run.code, 0) << run.err;
+  const nlohmann::json table = nlohmann::json::parse(run.out);
+  ASSERT_EQ(table["strategies"].size(), 2u);
+  for (const auto& row : table["strategies"]) {
+    EXPECT_EQ(row["predicted_error"], row["achieved_error"]);
+    EXPECT_EQ(row["seconds"], 1.5);
+    EXPECT_EQ(row["merges_trained"], row["strategy"] == "boot" ? 5 : 1);
+    // The mean is the least surprising draw of all.
+    EXPECT_EQ(row["law_test"]["rejected"], 0);
+  }
+  const std::string page = *ReadFile(folder_ + "/r.html");
+  EXPECT_THAT(page, AllOf(HasSubstr("boot"), HasSubstr("vanilla"), HasSubstr("<svg")));
+}
+
+TEST_F(ReportCommand, ARunThatIsNotWholeIsNamedWithTheNextStep) {
+  MakeRun(Strategy::kBoot, RunStatus::kStopped);
+  const Outcome stopped = Report(Quoted("boot"));
+  EXPECT_EQ(stopped.code, 1);
+  EXPECT_THAT(stopped.err, AllOf(HasSubstr("boot/run.toml: the run is stopped"),
+                                 HasSubstr("mergeplan distill --resume -o ")));
+  MakeRun(Strategy::kBoot);
+  ASSERT_TRUE(WriteFileAtomically(Run("boot") + "/result.npz", "other").ok());
+  const Outcome changed = Report(Quoted("boot"));
+  EXPECT_EQ(changed.code, 1);
+  EXPECT_THAT(changed.err,
+              AllOf(HasSubstr("boot/result.npz: does not match the hash"), HasSubstr("--resume")));
+  std::filesystem::remove(Run("boot") + "/result.toml");
+  EXPECT_THAT(Report(Quoted("boot")).err, HasSubstr("boot/result.toml: cannot be read"));
+  EXPECT_FALSE(std::filesystem::exists(folder_ + "/r.html"));
+}
+
+TEST_F(ReportCommand, TheSameRunTwiceIsMisuse) {
+  MakeRun(Strategy::kBoot);
+  std::filesystem::create_directory_symlink(Run("boot"), Run("link"));
+  for (const std::string& other : {Quoted("boot"), Quoted("./boot"), Quoted("link")}) {
+    const Outcome run = Report(Quoted("boot") + other);
+    EXPECT_EQ(run.code, 2) << run.err;
+    EXPECT_THAT(run.err, HasSubstr("is the same folder as"));
+  }
+  EXPECT_FALSE(std::filesystem::exists(folder_ + "/r.html"));
+}
+
+TEST_F(ReportCommand, ProblemsThatDifferAreRefusedWithoutSayingReportTwice) {
+  MakeRun(Strategy::kBoot);
+  const Outcome plan = RunMergeplan(
+      "plan --variances 0.5,2,3 -T 6 --schedule cosine --lr 0.01 --iterations 50 -o '" + folder_ +
+      "/other.toml'");
+  ASSERT_EQ(plan.code, 0) << plan.err;
+  const Outcome run = Report(Quoted("boot"), "--plan '" + folder_ + "/other.toml'");
+  EXPECT_EQ(run.code, 1);
+  EXPECT_THAT(run.err, testing::StartsWith("mergeplan report: "));
+  EXPECT_EQ(run.err.find("report:", 17), std::string::npos) << run.err;
+}
+
+}  // namespace
+}  // namespace mergeplan
