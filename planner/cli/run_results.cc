@@ -1,6 +1,8 @@
 #include "planner/cli/run_results.h"
 
 #include <cmath>
+#include <filesystem>
+#include <system_error>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -35,6 +37,13 @@ absl::StatusOr<RunResults> ReadRunResults(const std::string& folder) {
   result.run_folder = folder;
 
   const std::string run_file = folder + "/run.toml";
+  std::error_code ec;
+  if (!std::filesystem::exists(run_file, ec)) {
+    return absl::NotFoundError(absl::StrCat(
+        folder,
+        ": found no run.toml in it, expected the folder of a finished run, as mergeplan "
+        "distill -o FOLDER makes it; give that one"));
+  }
   MP_ASSIGN_OR_RETURN(const RunInfo info, ReadRunInfo(run_file));
   if (info.status != RunStatus::kFinished) {
     return absl::FailedPreconditionError(absl::StrCat(

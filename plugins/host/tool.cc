@@ -1,5 +1,6 @@
 // mergeplan-plugins: lists and shows strategy plugins. `mergeplan plugins` runs it as a child
 // process, since the planner does not see plugins.
+#include <algorithm>
 #include <cstdint>
 #include <iostream>
 #include <string>
@@ -118,8 +119,9 @@ int List(const std::vector<std::string>& folders, bool json) {
 int Show(const std::string& name, const std::vector<std::string>& folders, bool json) {
   const auto plugin = LoadPlugin(name, folders);
   if (!plugin.ok()) {
-    std::cerr << "mergeplan-plugins: " << plugin.status().message() << "\n";
-    return 1;
+    std::cerr << "mergeplan plugins: " << plugin.status().message() << "\n";
+    // A name that no plugin has.
+    return absl::IsNotFound(plugin.status()) && name.find('/') == std::string::npos ? 2 : 1;
   }
   const Manifest& manifest = (*plugin)->manifest();
   const PluginListing listing{manifest.path, manifest.name, absl::OkStatus(), manifest};
@@ -149,9 +151,13 @@ int Main(int argc, char** argv) {
   CLI::App* show = common(app.add_subcommand("show", "one plugin with its parameters"));
   show->add_option("NAME", name, "name, or path of a library or manifest")->required();
   show->footer("Example: mergeplan plugins show progressive");
-  if (argc > 1 && argv[1][0] != '-' && std::string_view(argv[1]) != "list" &&
+  if (argc < 2) {
+    std::cerr << "mergeplan plugins: no command, expected list or show; see --help\n";
+    return 2;
+  }
+  if (argv[1][0] != '-' && std::string_view(argv[1]) != "list" &&
       std::string_view(argv[1]) != "show") {
-    std::cerr << "mergeplan-plugins: unknown command \"" << argv[1]
+    std::cerr << "mergeplan plugins: unknown command \"" << argv[1]
               << "\", expected list or show; see --help\n";
     return 2;
   }
@@ -159,7 +165,16 @@ int Main(int argc, char** argv) {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {
     if (e.get_exit_code() == static_cast<int>(CLI::ExitCodes::Success)) return app.exit(e);
-    std::cerr << "mergeplan-plugins: " << e.what() << "; see --help\n";
+    std::cerr << "mergeplan plugins: " << e.what() << "; see --help\n";
+    return 2;
+  }
+  if (show->parsed() && name.empty()) {
+    std::cerr << "mergeplan plugins: NAME: is empty, expected a name or a path\n";
+    return 2;
+  }
+  if (std::find(folders.begin(), folders.end(), "") != folders.end()) {
+    std::cerr << "mergeplan plugins: --plugin-dir: is empty, expected a folder; leave it out or "
+                 "give one\n";
     return 2;
   }
   return list->parsed() ? List(folders, json) : Show(name, folders, json);
@@ -172,7 +187,7 @@ int main(int argc, char** argv) {
   try {
     return mergeplan::Main(argc, argv);
   } catch (const std::exception& e) {
-    std::cerr << "mergeplan-plugins: " << e.what() << "\n";
+    std::cerr << "mergeplan plugins: " << e.what() << "\n";
     return 1;
   }
 }

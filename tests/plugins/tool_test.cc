@@ -99,7 +99,7 @@ TEST(Tool, Shows) {
 
 TEST(Tool, ErrorsAreOneLineWithTheRightExitCode) {
   const Ran unknown = Tool("show nothing-like-it");
-  EXPECT_EQ(unknown.code, 1);
+  EXPECT_EQ(unknown.code, 2);
   EXPECT_THAT(unknown.err, HasSubstr("plugin nothing-like-it: not found"));
   EXPECT_EQ(std::count(unknown.err.begin(), unknown.err.end(), '\n'), 1);
   for (const char* misuse : {"", "shwo", "list --jsno", "show", "list --plugin-dir"}) {
@@ -108,7 +108,11 @@ TEST(Tool, ErrorsAreOneLineWithTheRightExitCode) {
     EXPECT_EQ(std::count(ran.err.begin(), ran.err.end(), '\n'), 1) << ran.err;
   }
   EXPECT_THAT(Tool("shwo").err, HasSubstr("unknown command \"shwo\", expected list or show"));
+  EXPECT_THAT(Tool("").err, HasSubstr("expected list or show"));
   EXPECT_THAT(Tool("list boot").err, HasSubstr("boot"));
+  EXPECT_THAT(Tool("show ''").err, HasSubstr("NAME: is empty"));
+  EXPECT_THAT(Tool("list --plugin-dir ''").err, HasSubstr("--plugin-dir: is empty"));
+  EXPECT_EQ(Tool("show /no/such/plugin.so").code, 1);
   const Ran help = Tool("show --help");
   EXPECT_EQ(help.code, 0);
   EXPECT_THAT(help.out, HasSubstr("Example: mergeplan plugins show progressive"));

@@ -116,6 +116,12 @@ TEST_F(ReportCommand, ARunThatIsNotWholeIsNamedWithTheNextStep) {
               AllOf(HasSubstr("boot/result.npz: does not match the hash"), HasSubstr("--resume")));
   std::filesystem::remove(Run("boot") + "/result.toml");
   EXPECT_THAT(Report(Quoted("boot")).err, HasSubstr("boot/result.toml: cannot be read"));
+  for (const char* other : {"none", "plan.toml"}) {
+    const Outcome none = Report(Quoted(other));
+    EXPECT_EQ(none.code, 1);
+    EXPECT_THAT(none.err, AllOf(HasSubstr(Run(other) + ": found no run.toml"),
+                                HasSubstr("expected the folder of a finished run")));
+  }
   EXPECT_FALSE(std::filesystem::exists(folder_ + "/r.html"));
 }
 
