@@ -89,7 +89,7 @@ absl::Status CheckArguments(const DistillArguments& arguments) {
   for (const std::string& folder : a.plugin_folders) {
     if (folder.empty()) return Misuse("--plugin-dir: is empty, expected a folder of plugins");
   }
-  if (a.output.empty()) return Misuse("-o: missing, expected the folder of the run");
+  if (a.output.empty()) return Misuse("-o: is empty, expected the folder of the run");
   if (a.plan && a.strategy) {
     return Misuse(absl::StrCat("--plan ", *a.plan, " and --strategy ", *a.strategy,
                                ": give one of them; a plan is executed by dp_custom"));

@@ -41,7 +41,9 @@ void Print(const RunSummary& summary, RunStatus status, const std::string& run, 
         {"achieved_error", summary.achieved}, {"merges_trained", summary.merges},
         {"updates", summary.updates},         {"teacher_calls", summary.teacher_calls},
         {"seconds", summary.seconds},         {"run", run}};
-    std::printf("%s\n", object.dump().c_str());
+    // A path need not be UTF-8, JSON must be.
+    constexpr auto kReplace = nlohmann::ordered_json::error_handler_t::replace;
+    std::printf("%s\n", object.dump(-1, ' ', false, kReplace).c_str());
     return;
   }
   std::printf("%-14s %16s %16s %10s\n", "strategy", "predicted error", "achieved error", "time");

@@ -1,6 +1,7 @@
 #include "adapters/runtime/program.h"
 
 #include <CLI/CLI.hpp>
+#include <cmath>
 #include <csignal>
 #include <cstdint>
 #include <cstdio>
@@ -8,6 +9,8 @@
 #include <optional>
 #include <string>
 
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
 #include "adapters/runtime/device.h"
 #include "adapters/runtime/distill.h"
 
@@ -19,6 +22,19 @@ template <typename T>
 CLI::Option* Add(CLI::App* command, const std::string& name, std::optional<T>& value,
                  const std::string& help) {
   return command->add_option(name, value, help);
+}
+
+// What CLI11 itself says of a number that it cannot read is only that it cannot.
+CLI::Validator Real(bool (*holds)(double), const std::string& expected) {
+  return CLI::Validator(
+      [holds, expected](const std::string& text) {
+        double number = 0;
+        const bool is_number = absl::SimpleAtod(text, &number);
+        if (is_number && holds(number)) return std::string();
+        return absl::StrCat("\"", text, "\" is ", is_number ? "out of range" : "no number",
+                            ", expected ", expected);
+      },
+      "NUMBER");
 }
 
 constexpr char kExample[] = R"(
@@ -42,13 +58,16 @@ void AddOptions(CLI::App* command, DistillArguments& a, DistillOutput& output) {
       ->check(counts);
   Add(command, "--schedule", a.schedule,
       "Name (cosine, flow:shift=3, ...), scheduler_config.json, or a file with alpha and sigma");
-  Add(command, "--lr", a.lr, "Learning rate of SGD");
+  const CLI::Validator positive =
+      Real([](double x) { return x > 0 && std::isfinite(x); }, "a positive, finite number");
+  Add(command, "--lr", a.lr, "Learning rate of SGD")->check(positive);
   // Larger numbers have no exact place in files, and CLI11 would clamp what does not fit.
   constexpr std::int64_t kLargest = std::int64_t{1} << 53;
   Add(command, "--iterations", a.iterations, "Updates per merge")
       ->check(CLI::Range(std::int64_t{0}, kLargest));
   Add(command, "--feature-norm", a.feature_norm,
-      "Squared norm of the feature that feeds the operator [1]");
+      "Squared norm of the feature that feeds the operator [1]")
+      ->check(positive);
   Add(command, "--init", a.init, "Start of a merge: child, teacher, jump, child-jump [child]");
   Add(command, "--student-steps", a.student_steps, "N, steps of the student [1]")->check(counts);
   Add(command, "--reference", a.reference,
@@ -66,6 +85,7 @@ void AddOptions(CLI::App* command, DistillArguments& a, DistillOutput& output) {
   command
       ->add_option("--checkpoint-seconds", a.checkpoint_seconds,
                    "Seconds of training between checkpoints; 0: as often as possible")
+      ->check(Real([](double x) { return x >= 0; }, "0 or more"))
       ->capture_default_str();
   command->add_flag("--resume", a.resume, "Go on with the run in the folder -o");
   command->add_option("-o,--output", a.output, "Folder of the run")->required();

@@ -38,6 +38,11 @@ bool IsOfATrainedRun(const std::string& name) {
 }  // namespace
 
 absl::Status RunFolder::Check(const std::string& path, bool resume) {
+  std::error_code unknown;
+  if (fs::exists(path, unknown) && !fs::is_directory(path, unknown)) {
+    return Misuse(
+        absl::StrCat("-o ", path, ": is a file, expected the folder of a run; give another name"));
+  }
   const std::string run_file = path + "/run.toml";
   const bool has_run = access(run_file.c_str(), F_OK) == 0;
   if (!has_run) {

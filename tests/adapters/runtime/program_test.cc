@@ -316,12 +316,21 @@ TEST_F(Distill, RefusesWhatMakesNoSense) {
   EXPECT_THAT(kind.err, HasSubstr("this version has: analytic"));
   EXPECT_EQ(full("0.05", "analytic:" + File("none.toml"), "boot", "cosine").code, 1);
   const Outcome plugin = full("0.05", Teacher(), "boots", "cosine");
+  for (const char* lr : {"0", "nan", "-1", "1e999", "fast"}) {
+    const Outcome wrong = full(lr, Teacher(), "boot", "cosine");
+    EXPECT_EQ(wrong.code, 2);
+    EXPECT_THAT(wrong.err, AllOf(HasSubstr("--lr: \"" + std::string(lr) + "\" is "),
+                                 HasSubstr("expected a positive, finite number")));
+  }
   EXPECT_EQ(plugin.code, 2);
   EXPECT_THAT(plugin.err, HasSubstr("--strategy: plugin boots: not found; expected one of boot"));
   EXPECT_EQ(full("0.05", Teacher(), File("none.so"), "cosine").code, 1);
   const Outcome nameless = full("0.05", Teacher(), "", "cosine");
   EXPECT_EQ(nameless.code, 2);
   EXPECT_THAT(nameless.err, HasSubstr("--strategy: is empty"));
+  const Outcome file = Run(Small("boot", "spectrum.toml"));
+  EXPECT_EQ(file.code, 2);
+  EXPECT_THAT(file.err, HasSubstr("is a file, expected the folder of a run"));
   std::filesystem::copy_file(File("spectrum.toml"), File("caf\xE9.toml"));
   const Outcome odd = full("0.05", "analytic:" + File("caf\xE9.toml"), "boot", "cosine");
   EXPECT_EQ(odd.code, 2);
@@ -336,6 +345,14 @@ TEST_F(Distill, RefusesWhatMakesNoSense) {
   expect({"--device", "tpu"}, 2, "tpu");
   expect({"--init", "chidl"}, 2, "chidl");
   expect({"--student-steps", "7"}, 2, "--student-steps 7");
+}
+
+TEST_F(Distill, AFolderWhoseNameIsNoUtf8) {
+  const Outcome outcome = Run(Small("boot", "caf\xE9", {"--json"}));
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_THAT(nlohmann::json::parse(outcome.out)["run"].get<std::string>(),
+              HasSubstr("caf\xEF\xBF\xBD"));
+  EXPECT_TRUE(ReadRunResult(File("caf\xE9")).ok());
 }
 
 TEST_F(Distill, ABatchBeyondTheMemoryIsRefusedWithFigures) {
