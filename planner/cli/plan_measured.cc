@@ -261,7 +261,7 @@ void AddMeasuredFlags(CLI::App& app, MeasuredFlags& flags, bool plans) {
              "with --measured: children that a merge may have (default: any number)")
       ->type_name("K");
   AddInteger(app, "--max-merges", flags.max_merges, 1,
-             "with --measured and --updates: merges that the plan may have (default: any number)")
+             "with --measured: merges that the plan may have (default: any number)")
       ->type_name("M");
   AddInteger(app, "--draws", flags.draws, 0,
              "with --measured: random draws within the intervals (default 1000; 0: none)",

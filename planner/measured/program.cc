@@ -35,15 +35,18 @@ void Convolve(absl::Span<const double> x, double weight, absl::Span<const double
 
 }  // namespace
 
-TreeProgram::TreeProgram(TreeProblem problem)
-    : problem_(std::move(problem)), width_(problem_.resource + 1) {
+TreeProgram::TreeProgram(TreeProblem problem) : problem_(std::move(problem)) {
   const int steps = problem_.steps;
-  // A limit that no merge can reach is none.
+  // Limits that cannot be reached are none.
   if (problem_.max_children >= steps) problem_.max_children = 0;
+  if (problem_.max_merges >= steps - 1) problem_.max_merges = 0;
+  rows_ = problem_.max_merges + 1;
+  columns_ = problem_.resource + 1;
+  width_ = rows_ * columns_;
   layers_ = problem_.max_children == 0 ? 1 : problem_.max_children - 1;
   values_.assign(static_cast<size_t>(steps) * steps * width_, 0.0);
   std::vector<double> prefix(static_cast<size_t>(layers_) * (steps + 1) * width_);
-  std::vector<double> own(static_cast<size_t>(steps) * width_);
+  std::vector<double> own(static_cast<size_t>(steps) * columns_);
   Row sum(width_);
   for (int i = steps; i >= 1; --i) {
     ExtendPrefix(i, i, prefix, sum);
@@ -54,17 +57,47 @@ TreeProgram::TreeProgram(TreeProblem problem)
   }
 }
 
-double TreeProgram::Effort(int steps, int max_children, int resource) {
+double TreeProgram::Effort(int steps, int max_children, int max_merges, int resource) {
+  const auto pairs = [](double n) { return (n + 1) * (n + 2) / 2; };
   const double layers = max_children > 2 && max_children < steps ? max_children - 1 : 1;
   const double triples = static_cast<double>(steps) * steps * steps / 6;
-  const double pairs = (resource + 1.0) * (resource + 2.0) / 2;
-  return triples * pairs * (1 + layers);
+  const double merges = max_merges < steps - 1 ? pairs(max_merges) : 1;
+  return triples * pairs(resource) * merges * (1 + layers);
+}
+
+void TreeProgram::Join(absl::Span<const double> x, double weight, absl::Span<const double> y,
+                       absl::Span<double> out) const {
+  // What is 0 with no means at all is 0 throughout.
+  if (rows_ == 1 || x[0] == 0 || y[0] == 0) return Convolve(x, weight, y, out);
+  const auto columns = static_cast<size_t>(columns_);
+  for (int n = 0; n < rows_; ++n) {
+    for (int m = 0; n + m < rows_; ++m) {
+      Convolve(x.subspan(At(m, 0), columns), weight, y.subspan(At(n, 0), columns),
+               out.subspan(At(n + m, 0), columns));
+    }
+  }
+}
+
+bool TreeProgram::Improves(absl::Span<const double> x, double weight, absl::Span<const double> y,
+                           double add, Means means, double& best, Means& inside) const {
+  bool improved = false;
+  for (int m = 0; m <= means.merges; ++m) {
+    for (int n = 0; n <= means.resource; ++n) {
+      const double value =
+          x[At(means.merges - m, means.resource - n)] + Times(weight, y[At(m, n)]) + add;
+      if (!(value < best)) continue;
+      best = value;
+      inside = {m, n};
+      improved = true;
+    }
+  }
+  return improved;
 }
 
 // E[i,j] from the rows over [i,m], m < j, and the nodes [a,j], a > i.
 void TreeProgram::SolveNode(int i, int j, const std::vector<double>& prefix,
                             std::vector<double>& own, Row& sum) {
-  const auto size = static_cast<size_t>(j - i) * width_;
+  const auto size = static_cast<size_t>(j - i) * columns_;
   problem_.own(i, j, absl::MakeSpan(own).first(size));
   const absl::Span<double> out = Cell(i, j);
   if (width_ == 1) {
@@ -82,10 +115,14 @@ void TreeProgram::SolveNode(int i, int j, const std::vector<double>& prefix,
   std::fill(out.begin(), out.end(), kInfinity);
   for (int a = j; a > i; --a) {
     std::fill(sum.begin(), sum.end(), kInfinity);
-    Convolve(Prefix(prefix, layers_ - 1, a - 1), Weight(i, a - 1), Cell(a, j), absl::MakeSpan(sum));
-    Convolve(sum, 1,
-             absl::MakeConstSpan(own).subspan(static_cast<size_t>(a - i - 1) * width_, width_),
-             out);
+    Join(Prefix(prefix, layers_ - 1, a - 1), Weight(i, a - 1), Cell(a, j), absl::MakeSpan(sum));
+    const auto columns = static_cast<size_t>(columns_);
+    const auto cost = absl::MakeConstSpan(own).subspan((a - i - 1) * columns, columns);
+    const int itself = problem_.max_merges > 0 ? 1 : 0;  // the merge counts
+    for (int n = itself; n < rows_; ++n) {
+      Convolve(absl::MakeConstSpan(sum).subspan(At(n - itself, 0), columns), 1, cost,
+               out.subspan(At(n, 0), columns));
+    }
   }
 }
 
@@ -94,7 +131,7 @@ void TreeProgram::ExtendPrefix(int i, int m, std::vector<double>& prefix, Row& s
     std::copy_n(Cell(i, m).begin(), width_, sum.begin());
     const int below = LayerBelow(layer);
     for (int a = m; a > i && below >= 0; --a) {
-      Convolve(Prefix(prefix, below, a - 1), Weight(i, a - 1), Cell(a, m), absl::MakeSpan(sum));
+      Join(Prefix(prefix, below, a - 1), Weight(i, a - 1), Cell(a, m), absl::MakeSpan(sum));
     }
     std::copy(sum.begin(), sum.end(), Prefix(prefix, layer, m).begin());
   }
@@ -102,68 +139,64 @@ void TreeProgram::ExtendPrefix(int i, int m, std::vector<double>& prefix, Row& s
 
 // The tables hold values only; the plan is found by looking for the candidates that gave them,
 // which costs O(T^2) per merge and saves the room of as many tables again.
-void TreeProgram::TakeNode(int i, int j, int k, Found& found) const {
+void TreeProgram::TakeNode(int i, int j, Means means, Found& found) const {
   if (i == j) return;
   std::vector<double> prefix(static_cast<size_t>(layers_) * (problem_.steps + 1) * width_);
   Row sum(width_);
   for (int m = i; m < j; ++m) ExtendPrefix(i, m, prefix, sum);
-  std::vector<double> own(static_cast<size_t>(j - i) * width_);
+  std::vector<double> own(static_cast<size_t>(j - i) * columns_);
   problem_.own(i, j, absl::MakeSpan(own));
 
+  if (problem_.max_merges > 0) --means.merges;  // the merge itself
   double best = kInfinity;
-  int start = j, share = 0, inside = 0;  // `inside`: what the noisiest child may use
+  int start = j, share = 0;
+  Means inside{0, 0};  // what the noisiest child may use
   for (int a = j; a > i; --a) {
-    const absl::Span<const double> rows = Prefix(prefix, layers_ - 1, a - 1);
-    const absl::Span<const double> node = Cell(a, j);
-    for (int s = 0; s <= k; ++s) {
-      const double cost = own[static_cast<size_t>(a - i - 1) * width_ + s];
+    for (int s = 0; s <= means.resource; ++s) {
+      const double cost = own[static_cast<size_t>(a - i - 1) * columns_ + s];
       if (!(cost < best)) continue;
-      for (int n = 0; n + s <= k; ++n) {
-        const double value = rows[k - s - n] + Times(Weight(i, a - 1), node[n]) + cost;
-        if (value < best) {
-          best = value;
-          start = a;
-          share = s;
-          inside = n;
-        }
+      if (Improves(Prefix(prefix, layers_ - 1, a - 1), Weight(i, a - 1), Cell(a, j), cost,
+                   {means.merges, means.resource - s}, best, inside)) {
+        start = a;
+        share = s;
       }
     }
   }
   std::vector<Range> children;  // from the noisiest
   children.push_back({start, j});
   TakeNode(start, j, inside, found);
-  TakePrefix(i, start - 1, layers_ - 1, k - share - inside, prefix, found, children);
+  TakePrefix(i, start - 1, layers_ - 1,
+             {means.merges - inside.merges, means.resource - share - inside.resource}, prefix,
+             found, children);
   std::reverse(children.begin(), children.end());
   found.merges.push_back({{i, j}, std::move(children)});
   found.shares.push_back(share);
 }
 
-void TreeProgram::TakePrefix(int i, int m, int layer, int k, const std::vector<double>& prefix,
-                             Found& found, std::vector<Range>& children) const {
+void TreeProgram::TakePrefix(int i, int m, int layer, Means means,
+                             const std::vector<double>& prefix, Found& found,
+                             std::vector<Range>& children) const {
   while (m > i) {
     const int below = LayerBelow(layer);
     double best = kInfinity;
-    int start = i, inside = k;  // one child over all of [i,m]
+    int start = i;
+    Means inside = means;  // one child over all of [i,m]
     for (int a = m; a > i && below >= 0; --a) {
-      for (int n = 0; n <= k; ++n) {
-        const double value =
-            Prefix(prefix, below, a - 1)[k - n] + Times(Weight(i, a - 1), Cell(a, m)[n]);
-        if (value < best) {
-          best = value;
-          start = a;
-          inside = n;
-        }
+      if (Improves(Prefix(prefix, below, a - 1), Weight(i, a - 1), Cell(a, m), 0, means, best,
+                   inside)) {
+        start = a;
       }
     }
-    if (Cell(i, m)[k] < best) {
+    if (Cell(i, m)[At(means.merges, means.resource)] < best) {
       start = i;
-      inside = k;
+      inside = means;
     }
     children.push_back({start, m});
     TakeNode(start, m, inside, found);
     if (start == i) return;
     m = start - 1;
-    k -= inside;
+    means.merges -= inside.merges;
+    means.resource -= inside.resource;
     layer = below;
   }
   children.push_back({i, i});
@@ -178,37 +211,35 @@ TreeAnswer TreeProgram::Best(int blocks) const {
   for (int n = 2; n <= blocks; ++n) {
     for (int m = n; m <= steps; ++m) {
       for (int a = m; a >= n; --a) {
-        Convolve(best[n - 1][a - 1], Weight(1, a - 1), Cell(a, m), absl::MakeSpan(best[n][m]));
+        Join(best[n - 1][a - 1], Weight(1, a - 1), Cell(a, m), absl::MakeSpan(best[n][m]));
       }
     }
   }
   TreeAnswer answer;
-  answer.value = best[blocks][steps][width_ - 1];
+  answer.value = best[blocks][steps].back();
   if (!(answer.value < kInfinity)) return answer;
 
   Found found;
   std::vector<Range> tops;
-  int m = steps, k = width_ - 1;
+  int m = steps;
+  Means means{rows_ - 1, columns_ - 1};
   for (int n = blocks; n >= 2; --n) {
     double least = kInfinity;
-    int start = m, inside = 0;
+    int start = m;
+    Means inside{0, 0};
     for (int a = m; a >= n; --a) {
-      for (int s = 0; s <= k; ++s) {
-        const double value = best[n - 1][a - 1][k - s] + Times(Weight(1, a - 1), Cell(a, m)[s]);
-        if (value < least) {
-          least = value;
-          start = a;
-          inside = s;
-        }
+      if (Improves(best[n - 1][a - 1], Weight(1, a - 1), Cell(a, m), 0, means, least, inside)) {
+        start = a;
       }
     }
     tops.push_back({start, m});
     TakeNode(start, m, inside, found);
     m = start - 1;
-    k -= inside;
+    means.merges -= inside.merges;
+    means.resource -= inside.resource;
   }
   tops.push_back({1, m});
-  TakeNode(1, m, k, found);
+  TakeNode(1, m, means, found);
   std::reverse(tops.begin(), tops.end());
 
   absl::StatusOr<Plan> plan = Plan::Create(steps, found.merges, tops);

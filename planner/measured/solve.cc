@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "planner/base/status_macros.h"
+#include "planner/measured/chains.h"
 #include "planner/measured/plan_error.h"
 #include "planner/measured/program.h"
 #include "planner/measured/sharing.h"
@@ -44,9 +45,7 @@ absl::Status CheckOptions(const MeasuredModel& model, const MeasuredOptions& opt
   if (options.max_merges < 0) {
     return Bad(absl::StrCat("max merges is ", options.max_merges, ", expected 1 or more"));
   }
-  if (options.max_merges > 0 && options.total_updates > 0) {
-    return Bad("max merges goes with updates per merge, not with a total of updates");
-  }
+
   if (options.total_updates > 0 && model.steps() > kMostSharedSteps) {
     return Bad(absl::StrCat("a total of updates is shared for at most ", kMostSharedSteps,
                             " teacher steps, these tables have ", model.steps(),
@@ -87,21 +86,42 @@ struct Incumbent {
   }
 };
 
+// The limit on merges, 0 for none: no plan has more than T-1.
+int MergeLimit(const MeasuredModel& model, const MeasuredOptions& options) {
+  return options.max_merges >= model.steps() - 1 ? 0 : options.max_merges;
+}
+
+absl::Status TooManyMerges(const MeasuredModel& model, int limit) {
+  return absl::ResourceExhaustedError(
+      absl::StrCat("max merges: ", limit, " merges of ", model.steps(),
+                   " steps are too many to be counted exactly; give a smaller limit or none"));
+}
+
+// " with at most 2 children per merge and at most 3 merges", or nothing.
+std::string LimitWords(const MeasuredOptions& options) {
+  std::string out;
+  if (options.max_children > 0) {
+    absl::StrAppend(&out, " with at most ", options.max_children, " children per merge");
+  }
+  if (options.max_merges > 0) {
+    absl::StrAppend(&out, out.empty() ? " with" : " and", " at most ", options.max_merges, " merge",
+                    options.max_merges > 1 ? "s" : "");
+  }
+  return out;
+}
+
 absl::StatusOr<MeasuredResult> SolvePerMerge(const MeasuredModel& model,
                                              const MeasuredOptions& options) {
   const Combine combine = options.combine;
-  // No plan has more than T-1 merges, so that a limit beyond that is none.
-  const int limit = options.max_merges >= model.steps() - 1 ? 0 : options.max_merges;
-  if (TreeProgram::Effort(model.steps(), options.max_children, limit) > options.effort &&
-      limit > 0) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat("max merges: ", limit, " merges of ", model.steps(),
-                     " steps are too many to be counted exactly; give a smaller limit or none"));
+  const int limit = MergeLimit(model, options);
+  if (limit > 0 &&
+      TreeProgram::Effort(model.steps(), options.max_children, limit, 0) > options.effort) {
+    return TooManyMerges(model, limit);
   }
   TreeProblem problem;
   problem.steps = model.steps();
   problem.max_children = options.max_children;
-  problem.resource = limit;
+  problem.max_merges = limit;
   problem.weight = GainFactors(model, combine);
   std::vector<double> distances(model.steps());
   problem.own = [&](int i, int j, absl::Span<double> out) {
@@ -109,19 +129,12 @@ absl::StatusOr<MeasuredResult> SolvePerMerge(const MeasuredModel& model,
     const double floor = model.Floor(i, j).At(model.values());
     const absl::Span<double> row = absl::MakeSpan(distances).first(static_cast<size_t>(j) - i);
     model.Distances(i, j, model.values(), row);
-    for (int n = 0; n < j - i; ++n) {
-      double* cell = &out[static_cast<size_t>(n) * (limit + 1)];
-      std::fill_n(cell, limit + 1, OwnCost(combine, left, row[n], floor));
-      if (limit > 0) cell[0] = kInfinity;  // a merge is a merge
-    }
+    for (int n = 0; n < j - i; ++n) out[n] = OwnCost(combine, left, row[n], floor);
   };
   const TreeAnswer answer = TreeProgram(std::move(problem)).Best(options.student_steps);
   if (!(answer.value < kInfinity)) {
-    return Bad(absl::StrCat("no plan with ", options.student_steps, " student steps has at most ",
-                            options.max_merges, " merges",
-                            options.max_children > 0
-                                ? absl::StrCat(" of at most ", options.max_children, " children")
-                                : "",
+    return Bad(absl::StrCat("no plan has ", options.student_steps, " student step",
+                            options.student_steps > 1 ? "s" : "", LimitWords(options),
                             "; allow more"));
   }
   MeasuredResult result;
@@ -135,10 +148,7 @@ absl::StatusOr<MeasuredResult> SolvePerMerge(const MeasuredModel& model,
   result.guarantee = absl::StrCat(
       "proven optimal for the measured values, up to rounding: an exact dynamic program over all "
       "plans",
-      options.max_children > 0
-          ? absl::StrCat(" with at most ", options.max_children, " children per merge")
-          : "",
-      options.max_merges > 0 ? absl::StrCat(" and at most ", options.max_merges, " merges") : "");
+      LimitWords(options));
   return result;
 }
 
@@ -146,7 +156,11 @@ absl::StatusOr<MeasuredResult> SolvePerMerge(const MeasuredModel& model,
 class Sharing {
  public:
   Sharing(const MeasuredModel& model, const MeasuredOptions& options)
-      : model_(model), options_(options), combine_(options.combine), steps_(model.steps()) {
+      : model_(model),
+        options_(options),
+        combine_(options.combine),
+        steps_(model.steps()),
+        limit_(MergeLimit(model, options)) {
     ranges_.resize(static_cast<size_t>(steps_) * steps_);
     for (int i = 1; i <= steps_; ++i) {
       for (int j = i + 1; j <= steps_; ++j) {
@@ -175,8 +189,12 @@ class Sharing {
       bound = answer.value;
     } else {
       if (!Reached(bound)) Relax(bound);
+      if (!Reached(bound)) OfferEqualShares();
       if (!Reached(bound)) OfferUnits(most, bound);
-      if (!(best_.error < kInfinity)) return NoPlan();
+      Climb(bound);
+      if (!(best_.error < kInfinity)) {
+        return limit_ > 0 && most == 0 ? TooManyMerges(model_, limit_) : NoPlan();
+      }
     }
     MeasuredResult result;
     result.plan = std::move(best_.plan);
@@ -206,20 +224,17 @@ class Sharing {
   }
 
   absl::Status NoPlan() const {
-    return Bad(absl::StrCat(
-        "total updates is ", options_.total_updates, ", fewer than the merges of every plan with ",
-        options_.student_steps, " student steps",
-        options_.max_children > 0
-            ? absl::StrCat(" and at most ", options_.max_children, " children per merge")
-            : "",
-        "; give more"));
+    return Bad(absl::StrCat("total updates is ", options_.total_updates, ": no plan with ",
+                            options_.student_steps, " student step",
+                            options_.student_steps > 1 ? "s" : "", LimitWords(options_),
+                            " has so few merges; allow more"));
   }
 
-  // The most units that the exact program may share.
+  // The most units that the exact program may share; 0: none.
   int LargestResource() const {
-    int most = 1;
-    while (most < 100'000 &&
-           TreeProgram::Effort(steps_, options_.max_children, most + 1) <= options_.effort) {
+    int most = 0;
+    while (most < 100'000 && TreeProgram::Effort(steps_, options_.max_children, limit_, most + 1) <=
+                                 options_.effort) {
       ++most;
     }
     return most;
@@ -231,6 +246,7 @@ class Sharing {
     TreeProblem problem;
     problem.steps = steps_;
     problem.max_children = options_.max_children;
+    problem.max_merges = limit_;
     problem.resource = resource;
     problem.weight = factors_;
     std::vector<double> left(resource + 1);
@@ -263,6 +279,7 @@ class Sharing {
     OfferShared(plan);
   }
   void OfferShared(const Plan& plan) {
+    if (!KeepsLimits(plan, options_)) return;
     const auto shared = ShareUpdates(model_, plan, combine_, options_.total_updates);
     if (shared.ok()) best_.Offer(model_, combine_, plan, *shared);
   }
@@ -270,11 +287,40 @@ class Sharing {
   void OfferStrategies() {
     for (const Strategy strategy : kStrategies) {
       const auto plan = CanonicalPlan(strategy, steps_, options_.student_steps);
-      if (plan.ok() && KeepsLimits(*plan, options_)) OfferShared(*plan);
+      if (plan.ok()) OfferShared(*plan);
+    }
+  }
+
+  // The best plans of at most m merges that train total / m updates each.
+  void OfferEqualShares() {
+    MeasuredOptions equal = options_;
+    equal.total_updates = 0;
+    for (int merges = 1; merges <= 12 && merges <= options_.total_updates; ++merges) {
+      if (limit_ > 0 && merges > limit_) return;
+      equal.max_merges = merges;
+      equal.updates = options_.total_updates / merges;
+      if (12 * TreeProgram::Effort(steps_, options_.max_children, merges, 0) > options_.effort) {
+        return;
+      }
+      const absl::StatusOr<MeasuredResult> result = SolvePerMerge(model_, equal);
+      if (result.ok()) OfferShared(result->plan);
+    }
+  }
+
+  // From the best plan to a better neighbour, as long as there is one.
+  void Climb(double bound) {
+    for (int left = 5000; left > 0 && best_.error < kInfinity && !Reached(bound);) {
+      const double before = best_.error;
+      for (const Plan& plan : NeighboursOf(best_.plan)) {
+        if (--left < 0 || best_.error < before) break;
+        OfferShared(plan);
+      }
+      if (!(best_.error < before)) return;
     }
   }
 
   void OfferUnits(int most, double& bound) {
+    if (most == 0) return;
     const std::int64_t unit = (options_.total_updates + most - 1) / most;
     const auto resource = static_cast<int>(options_.total_updates / unit);
     const TreeAnswer answer = Units(unit, resource, 0);
@@ -302,6 +348,10 @@ class Sharing {
     TreeProblem problem;
     problem.steps = steps_;
     problem.max_children = options_.max_children;
+    // There are about 75 prices.
+    if (75 * TreeProgram::Effort(steps_, options_.max_children, limit_, 0) <= options_.effort) {
+      problem.max_merges = limit_;
+    }
     problem.weight.assign(static_cast<size_t>(steps_) * steps_, 1.0);
     std::int64_t updates = 0;
     problem.own = [&](int i, int j, absl::Span<double> out) {
@@ -348,6 +398,11 @@ class Sharing {
       const double middle = (low + high) / 2;
       (RelaxAt(std::exp(middle), bound) > total ? low : high) = middle;
     }
+    // The bound is found; prices around it give other plans, some of which share better.
+    for (int n = 1; n <= 12 && !Reached(bound); ++n) {
+      RelaxAt(std::exp(high + 0.1 * n), bound);
+      RelaxAt(std::exp(high - 0.1 * n), bound);
+    }
   }
 
   // The last merge's own contribution with all updates, at its best start.
@@ -358,10 +413,7 @@ class Sharing {
   }
 
   std::string Guarantee(const MeasuredResult& result, bool exact) const {
-    const std::string limits =
-        options_.max_children > 0
-            ? absl::StrCat(" with at most ", options_.max_children, " children per merge")
-            : "";
+    const std::string limits = LimitWords(options_);
     if (exact) {
       return absl::StrCat(
           "proven optimal for the measured values, up to rounding: an exact dynamic program over "
@@ -387,6 +439,7 @@ class Sharing {
   const MeasuredOptions& options_;
   Combine combine_;
   int steps_;
+  int limit_;  // on merges
   std::vector<MergeRange> ranges_;
   std::vector<double> factors_;
   std::vector<double> least_;  // omega, by the first step

@@ -19,7 +19,7 @@ struct MeasuredOptions {
   std::int64_t updates = 0;
   std::int64_t total_updates = 0;
   int max_children = 0;  // of every merge, 2 or more; 0: any number
-  int max_merges = 0;    // of the plan; 0: any number. With `updates` only.
+  int max_merges = 0;    // of the plan; 0: any number
   // How many steps an exact program may take (see TreeProgram::Effort); about 1e9 a second.
   double effort = 3e9;
 };
@@ -44,24 +44,26 @@ struct MeasuredResult {
 // Updates per merge: exact, O(T^3 + N T^2); with max_merges M O(T^3 M^2).
 //
 // Total updates U:
-//  1. exact, by the tree program with the updates as its resource, where its O(T^3 U^2) steps are
-//  no
-//     more than `effort`;
+//  1. exact, by the tree program with the updates as its resource, where that takes
+//     no more than `effort` steps, O(T^3 U^2), with max_merges M O(T^3 U^2 M^2);
 //  2. where a canonical strategy reaches the third of the bounds below, by that alone;
 //  3. else with a certificate. Plans come from (a) the Lagrangian relaxation, which takes `price`
-//     for each update in place of the limit, (b) the tree program with updates in units of q, (c)
-//     the canonical strategies; for each plan the updates are shared by ShareUpdates. Lower bounds:
-//     (a) for any price >= 0 and any plan that spends U,
+//     for each update in place of the limit, (b) the tree program with updates in units of q, the
+//     exact program for 1, 2, … merges of equal shares, and the canonical strategies, and from the
+//     best of them on from neighbour to neighbour; for each plan the updates are shared by
+//     ShareUpdates. Lower bounds: (a) for any price >= 0 and any plan that spends U,
 //         error >= sum_m omega(first_m) OwnCost_m(u_m) + price (sum_m u_m - U),
 //     where omega(a) is the least product of gain factors on any way from the student down to a
 //     node that begins at step a, and OwnCost is that of the convex curve below; the right side has
 //     no gains left to nest, so its least value over all plans is a tree program, for each price;
 //     (b) the tree program with units in which a merge that pays for k units gets (k+1) q - 1
 //     updates, which is never less than an allocation that it rounds down has; (c) for N = 1, the
-//     least own cost of the last merge with all updates. The largest of the three stands.
+//     least own cost of the last merge with all updates. The largest of the three stands. A limit
+//     on the merges is one more index of (a) and (b) where that keeps them within `effort`; else
+//     (a) goes without it, which leaves its bound true, and (b) is left out.
 //
 // INVALID_ARGUMENT names the option; also where no plan keeps to the limits. RESOURCE_EXHAUSTED
-// where a limit on the number of merges needs more than `effort`.
+// where a limit on the number of merges needs more than `effort` to be kept.
 absl::StatusOr<MeasuredResult> SolveMeasured(const MeasuredModel& model,
                                              const MeasuredOptions& options);
 

@@ -79,6 +79,8 @@ TEST_F(MeasuredCommand, TotalUpdatesAreSpent) {
   EXPECT_EQ(spent, 21);
   const Outcome few = RunMergeplan(Ask("--total-updates 3 --json"));
   EXPECT_EQ(json::parse(few.out)["strategies"]["boot"]["affordable"], false);
+  const Outcome two = RunMergeplan(Ask("--total-updates 21 --max-merges 2 --json"));
+  EXPECT_LE(json::parse(two.out)["merges_trained"], 2);
   EXPECT_THAT(RunMergeplan(Ask("--total-updates 3")).out, HasSubstr("more merges than updates"));
 }
 
@@ -145,7 +147,7 @@ TEST_F(MeasuredCommand, WrongFlagsAreNamedInOneLine) {
       {Ask("--updates 3 --combine max"), "--combine: unknown word \"max\""},
       {Ask("--updates 3 -N 10"), "--student-steps: is 10, expected 1..9"},
       {Ask("--updates 3 --max-children 1"), "--max-children: \"1\" is out of range"},
-      {Ask("--total-updates 30 --max-merges 2"), "max merges goes with updates per merge"},
+      {Ask("--total-updates 30 --max-merges 2 --max-children 2"), "and at most 2 merges has"},
       {Ask("--updates 3 --draws -1"), "--draws: \"-1\" is out of range"},
       {Ask("--updates 3 -o plan.toml"), "name a file that ends in .json"},
       {Ask("--updates 3 -o /nowhere/plan.json"), "there is no folder"},
