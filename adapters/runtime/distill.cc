@@ -125,7 +125,8 @@ absl::StatusOr<int> Distill(const DistillArguments& arguments, const DistillOutp
   if (!arguments.resume) {
     // Nothing is written before all options have turned out to make sense.
     made = NewJob(arguments, services);
-    if (absl::IsCancelled(made.status()) && StopRequested()) {
+    // Also where a plan was made: a search that was stopped gives a worse one than was asked for.
+    if (StopRequested() && (made.ok() || absl::IsCancelled(made.status()))) {
       return absl::CancelledError(
           "stopped by a signal before the training began; nothing was written, run the same "
           "command "
