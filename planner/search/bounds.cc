@@ -43,6 +43,35 @@ bool SameNodes(const InsideEnd& only, const InsideEnd& all, int steps) {
   return true;
 }
 
+// Column c of the rows from its planes.
+void Scatter(const ColumnProblem& column, const InsidePlanes& in, const OutsidePlanes& out,
+             std::size_t c, Bounds& bounds) {
+  const int T = column.steps;
+  const auto slope = [&](double b, int i, int j) {
+    return column.jump == nullptr ? b : b * column.jump->d_first[i][j];
+  };
+  std::size_t row = 0;
+  for (int i = 1; i <= T; ++i) {
+    for (int j = i; j <= T; ++j, ++row) {
+      bounds.s_a[row][c] = out.s_a_first[i][j];
+      bounds.s_b[row][c] = slope(out.s_b_first[i][j], i, j);
+      if (bounds.shape == Shape::kNary) {
+        bounds.q_a[row][c] = out.q_a_first[i][j];
+        bounds.q_b[row][c] = slope(out.q_b_first[i][j], i, j);
+      } else if (bounds.shape == Shape::kBinary || bounds.shape == Shape::kVanilla) {
+        bounds.all_steps[row][c] = in.all_steps[i][j] * PlaneToCarried(column, i, j);
+      }
+    }
+  }
+  for (int count = 1; count <= bounds.blocks; ++count) {
+    const int first = count == bounds.blocks ? T : count;
+    for (int j = first; j <= T - (bounds.blocks - count); ++j) {
+      bounds.prefix_a[bounds.Layer(count, j)][c] = out.prefix_a[count][j];
+      bounds.prefix_b[bounds.Layer(count, j)][c] = slope(out.prefix_b[count][j], 1, j);
+    }
+  }
+}
+
 class Maker {
  public:
   Maker(const Model& model, const std::vector<Target>& targets, Shape shape, int blocks,
@@ -201,29 +230,7 @@ class Maker {
     const Model::Affine map = model_.CarriedToValue(1, T);
     out.Run(column, bounds_.shape, in, sign > 0, scale * (bounds_.columns.tau[c] - map.offset),
             -scale * map.scale * PlaneToCarried(column, 1, T), stop_);
-    const auto slope = [&](double b, int i, int j) {
-      return column.jump == nullptr ? b : b * column.jump->d_first[i][j];
-    };
-    std::size_t row = 0;
-    for (int i = 1; i <= T; ++i) {
-      for (int j = i; j <= T; ++j, ++row) {
-        bounds_.s_a[row][c] = out.s_a_first[i][j];
-        bounds_.s_b[row][c] = slope(out.s_b_first[i][j], i, j);
-        if (bounds_.shape == Shape::kNary) {
-          bounds_.q_a[row][c] = out.q_a_first[i][j];
-          bounds_.q_b[row][c] = slope(out.q_b_first[i][j], i, j);
-        } else if (bounds_.shape == Shape::kBinary || bounds_.shape == Shape::kVanilla) {
-          bounds_.all_steps[row][c] = in.all_steps[i][j] * PlaneToCarried(column, i, j);
-        }
-      }
-    }
-    for (int count = 1; count <= blocks_; ++count) {
-      const int first = count == blocks_ ? T : count;
-      for (int j = first; j <= T - (blocks_ - count); ++j) {
-        bounds_.prefix_a[bounds_.Layer(count, j)][c] = out.prefix_a[count][j];
-        bounds_.prefix_b[bounds_.Layer(count, j)][c] = slope(out.prefix_b[count][j], 1, j);
-      }
-    }
+    Scatter(column, in, out, c, bounds_);
   }
 
   const Model& model_;
@@ -258,6 +265,49 @@ std::optional<Bounds> Bounds::Make(const Model& model, const std::vector<Target>
                                    Shape shape, int blocks, int threads,
                                    const std::function<bool()>& stop) {
   return Maker(model, targets, shape, blocks, threads, stop).Run();
+}
+
+bool Bounds::Tighten(const Model& model, const Survivors& survivors, int threads,
+                     const std::function<bool()>& stop) {
+  std::unique_ptr<JumpForm> jump;
+  if (model.init() == Init::kChildJump) jump = std::make_unique<JumpForm>(model.schedule());
+  const double work = std::pow(steps, 3) * static_cast<double>(columns.size());
+  if (work < 3e6) threads = 1;
+  threads = std::min<int>(threads, static_cast<int>(columns.size()));
+  std::atomic<std::size_t> next{0};
+  ParallelFor(threads, threads, [&](int) {
+    InsidePlanes inside(steps, blocks);
+    OutsidePlanes outside(steps, blocks);
+    for (std::size_t c = next++; c < columns.size() && !(stop && stop()); c = next++) {
+      const ColumnProblem column(model, columns.coordinate[c], jump.get());
+      const bool up = columns.sign[c] > 0;
+      if (!inside.Run(column, shape, stop)) return;
+      InsideEnd& best = up ? inside.hi : inside.lo;
+      const auto value = [&](const double* row, int i, int j) {
+        return row == nullptr ? NoPart(up) : row[c] / PlaneToCarried(column, i, j);
+      };
+      for (int i = 1; i <= steps; ++i) {
+        for (int j = i; j <= steps; ++j) {
+          const double s = value(survivors.node(i, j), i, j);
+          best.s_first[i][j] = best.s_last[j][i] = s;
+          const double q = shape == Shape::kNary ? value(survivors.product(i, j), i, j) : s;
+          best.q_first[i][j] = best.q_last[j][i] = q;
+        }
+      }
+      for (int n = 1; n <= blocks; ++n) {
+        for (int j = n; j <= steps; ++j) best.prefix[n][j] = value(survivors.prefix(n, j), 1, j);
+      }
+      SuffixLayers(column, up, best);
+      const double scale = columns.root_weight[c] * columns.sign[c];
+      const Model::Affine map = model.CarriedToValue(1, steps);
+      if (!outside.Run(column, shape, inside, up, scale * (columns.tau[c] - map.offset),
+                       -scale * map.scale * PlaneToCarried(column, 1, steps), stop)) {
+        return;
+      }
+      Scatter(column, inside, outside, c, *this);
+    }
+  });
+  return !(stop && stop());
 }
 
 double Bounds::Bytes(int steps, std::size_t targets, int blocks, int threads) {

@@ -9,6 +9,14 @@
 
 namespace mergeplan::search {
 
+// The best values that a pass of the search has left of every part, by column: every plan whose
+// objective is below the pass's threshold is made of parts that are no better. Null where no such
+// plan has the part.
+struct Survivors {
+  std::function<const double*(int i, int j)> node, product;
+  std::function<const double*(int n, int j)> prefix;
+};
+
 // The problem by columns, and what each part's value means for the whole plan: for every part
 // (node, product, prefix) and column, a + b x is a lower bound of sqrt(w) * (signed error of any
 // whole plan that contains the part with carried value x), x within the values that such a part can
@@ -33,6 +41,12 @@ struct Bounds {
   static std::optional<Bounds> Make(const Model& model, const std::vector<Target>& targets,
                                     Shape shape, int blocks, int threads,
                                     const std::function<bool()>& stop);
+  // Makes the bounds anew from what a pass has left: the siblings in the proof above are then at the
+  // best of what is left, and parts of which nothing is left make no context. They hold for the
+  // plans whose objective is below the pass's threshold, no longer for all. False where `stop` said
+  // true; the bounds are then of no use. The time of Make.
+  bool Tighten(const Model& model, const Survivors& survivors, int threads,
+               const std::function<bool()>& stop);
   // Bytes that Make will need.
   static double Bytes(int steps, std::size_t targets, int blocks, int threads);
 

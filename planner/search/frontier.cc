@@ -43,6 +43,8 @@ void Pass::Pairs(int i, int j, bool merge, bool prefix, int layer, const double*
                  std::vector<Candidate>& out) {
   const std::size_t n = columns_.size();
   const std::vector<double> start = merge ? tables_.ConstantStart(model_, columns_, i, j) : none_;
+  constexpr std::int64_t kPerCheck = 1024;
+  std::int64_t looked = 0;
   for (int m = i; m < j; ++m) {
     const Frontier& left = prefix ? prefixes_[bounds_.Layer(layer, m)] : LeftOf(i, m);
     const Frontier& right = nodes_[at_(m + 1, j)];
@@ -55,23 +57,26 @@ void Pass::Pairs(int i, int j, bool merge, bool prefix, int layer, const double*
     };
     const bool many = left.size() > 1 || right.size() > 1;
     if (many && bound_of(left.best_row(), right.best_row()) >= options_.threshold) {
-      ++candidates_;
+      ++looked;
       continue;
     }
     for (int l = 0; l < left.size(); ++l) {
       if (right.size() > 1 && left.size() > 1 &&
           bound_of(left.row(l), right.best_row()) >= options_.threshold) {
-        ++candidates_;
+        ++looked;
         continue;
       }
       for (int r = 0; r < right.size(); ++r) {
         const double bound = bound_of(left.row(l), right.row(r));
         if (bound < options_.threshold) out.push_back({bound, {Origin::kPair, m, l, r}});
       }
-      candidates_ += right.size();
-      if (Stopped()) return;
+      looked += right.size();
     }
+    if (looked < kPerCheck) continue;
+    candidates_ += std::exchange(looked, 0);
+    if (Stopped()) return;
   }
+  candidates_ += looked;
 }
 
 void Pass::Select(bool root, const double* a, const double* b, std::vector<Candidate>& candidates,
@@ -88,13 +93,24 @@ void Pass::Select(bool root, const double* a, const double* b, std::vector<Candi
     return std::tie(x.bound, x.origin.kind, x.origin.middle, x.origin.left, x.origin.right) <
            std::tie(y.bound, y.origin.kind, y.origin.middle, y.origin.left, y.origin.right);
   };
-  std::sort(candidates.begin(), candidates.end(), order);
+  // A beam needs only the first few of them in order.
+  const auto worse = [&order](const Candidate& x, const Candidate& y) { return order(y, x); };
+  auto rest = candidates.end();
+  if (options_.width) {
+    std::make_heap(candidates.begin(), candidates.end(), worse);
+  } else {
+    std::sort(candidates.begin(), candidates.end(), order);
+  }
   std::vector<double> x(n), squares(n);
   std::vector<double> kept_squares;  // of the entries, where slack is allowed
   const double* sign = columns_.sign.data();
   int since_check = 0;
-  for (const Candidate& candidate : candidates) {
-    if (frontier.size() >= width) break;
+  for (std::size_t next = 0; next < candidates.size() && frontier.size() < width; ++next) {
+    if (options_.width) {
+      std::pop_heap(candidates.begin(), rest, worse);
+      --rest;
+    }
+    const Candidate& candidate = options_.width ? *rest : candidates[next];
     candidates_ += frontier.size() / 16;
     if (++since_check % 64 == 0 && Stopped()) return;
     value(candidate.origin, x.data());
@@ -205,7 +221,7 @@ void Pass::Interval(int i, int j) {
 void Pass::Prefixes() {
   const std::size_t n = columns_.size();
   const int T = model_.steps();
-  for (int count = 1; count <= blocks_; ++count) {
+  for (int count = 1; count <= blocks_ && !Stopped(); ++count) {
     const int first = count == blocks_ ? T : count;
     const int last = count == blocks_ ? T : T - (blocks_ - count);
     ParallelFor(options_.threads, last - first + 1, [&](int k) {
@@ -265,6 +281,15 @@ double Pass::LowerBound() const {
                                      bounds_.prefix_b[root]));
   }
   return bound;
+}
+
+Survivors Pass::Left() const {
+  const auto best = [](const Frontier& frontier) {
+    return frontier.size() == 0 ? nullptr : frontier.best_row();
+  };
+  return {[this, best](int i, int j) { return best(nodes_[at_(i, j)]); },
+          [this, best](int i, int j) { return best(products_[at_(i, j)]); },
+          [this, best](int n, int j) { return best(prefixes_[bounds_.Layer(n, j)]); }};
 }
 
 std::int64_t Pass::kept() const {

@@ -67,6 +67,8 @@ class Pass {
   double LowerBound() const;
   // The up to `count` root parts with the least bounds, as plans.
   std::vector<Plan> BestPlans(int count) const;
+  // What is left after Run() == kDone without width. Valid as long as the pass.
+  Survivors Left() const;
   // Candidates looked at (comparisons count a sixteenth) and parts kept.
   std::int64_t candidates() const { return candidates_.load(); }
   std::int64_t kept() const;

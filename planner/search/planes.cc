@@ -23,8 +23,9 @@ namespace mergeplan::search {
 namespace {
 
 constexpr double kNothing = 1e307;
-constexpr int kRows = 4;  // first levels in registers
-constexpr int kTile = 8;  // first levels for which a row of the noisier parts is read once
+constexpr double kAlive = 1e90;  // magnitudes beyond it stand for parts of which no plan is made
+constexpr int kRows = 4;         // first levels in registers
+constexpr int kTile = 8;         // first levels for which a row of the noisier parts is read once
 constexpr int kLanes = 4;
 using Vec = double __attribute__((vector_size(kLanes * sizeof(double))));
 
@@ -436,9 +437,12 @@ void AsBlock(const Context& c, int i, int j, double root_a, double root_b, doubl
   for (int count = 1; count <= blocks; ++count) {  // as the count-th block
     if ((i == 1) != (count == 1) || (j == T) != (count == blocks)) continue;
     if (i - 1 < count - 1 || T - j < blocks - count) continue;
+    const double head = i > 1 ? c.best.prefix[count - 1][i - 1] : 0;
+    const double tail = j < T ? c.best.suffix[blocks - count][j + 1] : 0;
+    if (std::abs(head) > kAlive || std::abs(tail) > kAlive) continue;
     const auto error = [&](double x) {
-      if (i > 1) x = Product(c.p, 1, i - 1, c.best.prefix[count - 1][i - 1], x);
-      if (j < T) x = Product(c.p, 1, j, x, c.best.suffix[blocks - count][j + 1]);
+      if (i > 1) x = Product(c.p, 1, i - 1, head, x);
+      if (j < T) x = Product(c.p, 1, j, x, tail);
       return root_a + root_b * x;
     };
     e_lo = std::min(e_lo, error(x_lo));
@@ -477,7 +481,7 @@ MP_INLINE void RunOutside(const Context& c, Shape shape, double root_a, double r
           const double q_lo = c.in.lo.q_first[i][j], q_hi = c.in.hi.q_first[i][j];
           double lo = kNothing, hi = kNothing;
           AsCleanerPart<kJump, kChild, kConstant>(c, i, j, q_lo, q_hi, lo, hi);
-          product = Chord(q_lo, q_hi, lo, hi);
+          if (q_lo <= q_hi) product = Chord(q_lo, q_hi, lo, hi);
           e_lo[r] = std::min(e_lo[r], product.a + product.b * x_lo[r]);  // first of a product
           e_hi[r] = std::min(e_hi[r], product.a + product.b * x_hi[r]);
         } else if (pairs && !products && j < T) {
@@ -487,7 +491,8 @@ MP_INLINE void RunOutside(const Context& c, Shape shape, double root_a, double r
         out.q_b_first[i][j] = out.q_b_last[j][i] = product.b;
         if (pairs) AsNoisierPartOf(c, i, j, base, x_lo[r], x_hi[r], e_lo[r], e_hi[r]);
         AsBlock(c, i, j, root_a, root_b, x_lo[r], x_hi[r], e_lo[r], e_hi[r]);
-        const Line node = Chord(x_lo[r], x_hi[r], e_lo[r], e_hi[r]);
+        Line node = {kNothing, 0};  // of parts of which no plan is made
+        if (x_lo[r] <= x_hi[r]) node = Chord(x_lo[r], x_hi[r], e_lo[r], e_hi[r]);
         out.s_a_first[i][j] = out.s_a_last[j][i] = node.a;
         out.s_b_first[i][j] = out.s_b_last[j][i] = node.b;
       }
@@ -576,6 +581,27 @@ bool InsideEnd::Run(const ColumnProblem& column, Shape shape, bool largest, cons
 InsidePlanes::InsidePlanes(int steps, int blocks)
     : steps(steps), blocks(blocks), lo(steps, blocks), hi(steps, blocks), all_steps(steps) {}
 
+double NoPart(bool largest) { return largest ? -1e100 : 1e100; }
+
+void SuffixLayers(const ColumnProblem& column, bool largest, InsideEnd& end) {
+  const int T = column.steps;
+  const int blocks = static_cast<int>(end.suffix.size()) - 1;
+  const auto alive = [](double x) { return std::abs(x) <= kAlive; };
+  for (int i = 1; i <= T; ++i) end.suffix[1][i] = end.s_first[i][T];
+  for (int count = 2; count <= blocks; ++count) {
+    for (int i = 1; T - i + 1 >= count; ++i) {
+      double best = NoPart(largest);
+      for (int m = i; T - m >= count - 1; ++m) {
+        const double head = end.s_first[i][m], tail = end.suffix[count - 1][m + 1];
+        if (!alive(head) || !alive(tail)) continue;
+        const double value = Product(column, i, m, head, tail);
+        best = !alive(best) ? value : largest ? std::max(best, value) : std::min(best, value);
+      }
+      end.suffix[count][i] = best;
+    }
+  }
+}
+
 bool InsidePlanes::Run(const ColumnProblem& column, Shape shape,
                        const std::function<bool()>& stop) {
   if (shape != Shape::kNary) MultiplySteps(column, all_steps);
@@ -599,6 +625,9 @@ bool OutsidePlanes::Run(const ColumnProblem& column, Shape shape, const InsidePl
     for (int j = count; j <= steps - (blocks - count); ++j) {
       const double tail = c.best.suffix[blocks - count][j + 1];
       const double lo = inside.lo.prefix[count][j], hi = inside.hi.prefix[count][j];
+      prefix_a[count][j] = kNothing;
+      prefix_b[count][j] = 0;
+      if (!(lo <= hi) || std::abs(tail) > kAlive) continue;
       const Line line = Chord(lo, hi, root_a + root_b * Product(column, 1, j, lo, tail),
                               root_a + root_b * Product(column, 1, j, hi, tail));
       prefix_a[count][j] = line.a;

@@ -32,6 +32,7 @@ using Clock = std::chrono::steady_clock;
 
 // Bytes that tables and frontiers of a search may take together.
 constexpr double kTableLimit = 6e9;
+constexpr double kNoLimit = 1e300;
 
 class Search {
  public:
@@ -210,7 +211,7 @@ class Search {
       return;
     }
     const double aim = options_.gap > 0 ? options_.gap : 0.01;
-    for (double share = 0.25; !Done(); share /= 4) {
+    for (double share = 0.1; !Done(); share /= 4) {
       std::optional<search::Grouping> groups =
           search::MakeGroups(model_, value_, SearchShape(), options_.student_steps,
                              share * aim * objective_, most, threads_, stop_);
@@ -249,24 +250,25 @@ class Search {
     Offer(pass.BestPlans(8));
   }
 
-  // One pass that proves something; false where it had to be given up. `effort` bounds the
-  // candidates times columns.
-  bool Prove(const Model& model, double threshold, double slack,
-             std::optional<double> effort = std::nullopt) {
+  // One pass that proves something, after which the bounds are those of what it has left; false
+  // where it had to be given up. `effort` bounds the candidates times columns.
+  bool Prove(const Model& model, double slack, double effort = kNoLimit) {
     PassOptions options;
-    options.threshold = threshold;
+    options.threshold = Threshold();
     options.slack = slack;
     options.stop = stop_;
     options.threads = threads_;
-    if (effort)
+    if (effort < kNoLimit) {
       options.max_candidates =
-          static_cast<std::int64_t>(*effort / static_cast<double>(bounds_->columns.size() + 1));
+          static_cast<std::int64_t>(effort / static_cast<double>(bounds_->columns.size() + 1));
+    }
     Pass pass(model, *bounds_, std::move(options));
     const Pass::Outcome outcome = pass.Run();
     if (outcome == Pass::Outcome::kOutOfMemory) out_of_memory_ = true;
     if (outcome != Pass::Outcome::kDone) return false;
     Offer(pass.BestPlans(64));
     RaiseBound(pass.LowerBound());
+    if (!Done()) bounds_->Tighten(model, pass.Left(), threads_, stop_);
     return true;
   }
 
@@ -276,35 +278,41 @@ class Search {
     return std::min(objective_, objective_ * (1 - options_.gap) + 2 * tolerance_);
   }
 
-  // Passes with slack for the bound and beams for plans, by turns, each finer than the last; a pass
-  // without slack ends it.
+  // Passes with slack, each finer than the last. A pass leaves tighter bounds for the next one, so
+  // that finer passes need not take longer; the last one has no slack. Beams look for better plans
+  // now and then.
   void Climb(const Model& model) {
+    // The first plans may be too poor for passes without limit.
+    Beam(model, 1);
+    Beam(model, 4);
     const double aim = options_.gap > 0 ? options_.gap : 0.01;
-    const double finest = options_.gap > 0 ? 1e-4 : 0.05;
-    // Small problems are solved exactly whatever gap was asked for.
-    constexpr double kSmall = 3e6;
+    const double unit = std::pow(model_.steps(), 2) * static_cast<double>(bounds_->columns.size());
     int width = 4;
-    bool exact = false;
-    for (double share = 0.25; share > finest; share /= 4) {
-      if (Done()) return;
-      // The first plans may be too poor for a pass without limit.
-      Prove(model, Threshold(), share * aim * objective_,
-            share == 0.25 ? std::optional<double>(FirstEffort()) : std::nullopt);
-      if (Done()) return;
-      if (width <= 64) Beam(model, width);
-      if (width == 4) exact = Prove(model, objective_, 0, kSmall);
-      if (exact || Done()) return;
-      width *= 4;
+    int since_beam = 0;
+    double effort = 50 * unit;
+    // Slack finer than what the groups lose proves nothing more.
+    const double finest = groups_ > 0 ? 0.02 : 1e-9;
+    for (double share = 0.5; share > finest && !Done();) {
+      const double slack = share * aim * objective_ > tolerance_ ? share * aim * objective_ : 0;
+      if (!Prove(model, slack, effort)) {
+        // Too much at once: better plans, or more time for it.
+        if (Done()) break;
+        effort *= 8;
+        if (width < 256) Beam(model, width *= 2);
+        continue;
+      }
+      if (slack == 0) break;
+      share /= 2;
+      if (++since_beam == 6 && width < 64) {
+        since_beam = 0;
+        Beam(model, width *= 4);
+      }
     }
-    if (!Done()) Prove(model, objective_, 0);
+    if (!Done() && groups_ == 0) Prove(model, 0);
     if (out_of_memory_ && !Proven()) {
       stopped_ = true;
       why_ = "the frontiers outgrew the memory limit";
     }
-  }
-
-  double FirstEffort() const {
-    return 20 * std::pow(model_.steps(), 2) * static_cast<double>(bounds_->columns.size());
   }
 
   SearchResult Finish() {
