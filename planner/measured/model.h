@@ -42,7 +42,7 @@ struct Curve {
   double At(std::int64_t updates) const;  // O(log knots)
 };
 
-// The measured model (shared/design.md calls it the second model): errors of merges that add up.
+// The measured model (the second model of the design): errors of merges that add up.
 //
 //   e([i,j]) = sum over children c of Lambda(i, c.first-1) e(c) + r(i,j,u) g(i,a,j) + f(i,j)
 //   e(step) = 0,  e(student) = sum over blocks b of Lambda(1, b.first-1) e(b)
