@@ -25,6 +25,7 @@
 #include "planner/data/npz.h"
 #include "planner/plan/io/document.h"
 #include "planner/spectrum/spectrum.h"
+#include "tests/adapters/runtime/distill_program.h"
 #include "tests/adapters/support.h"
 
 namespace mergeplan {
@@ -37,111 +38,6 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 using Clock = std::chrono::steady_clock;
-
-std::string Program() {
-  const char* binary_dir = std::getenv("MERGEPLAN_BINARY_DIR");
-  EXPECT_NE(binary_dir, nullptr) << "run this test through ctest";
-  return std::string(binary_dir != nullptr ? binary_dir : ".") +
-         "/libexec/mergeplan/mergeplan-torch";
-}
-
-// A child process with its output in files.
-class Child {
- public:
-  Child(const TemporaryFolder& folder, std::vector<std::string> arguments)
-      : out_(folder.File("stdout")), err_(folder.File("stderr")) {
-    arguments.insert(arguments.begin(), Program());
-    std::vector<char*> argv;
-    argv.reserve(arguments.size() + 1);
-    for (std::string& a : arguments) argv.push_back(a.data());
-    argv.push_back(nullptr);
-    pid_ = fork();
-    if (pid_ == 0) {
-      dup2(open(out_.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0644), STDOUT_FILENO);
-      dup2(open(err_.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0644), STDERR_FILENO);
-      execv(argv[0], argv.data());
-      _exit(127);
-    }
-  }
-  void Signal(int signal) const { kill(pid_, signal); }
-  // The exit code, or minus the number of the signal that ended it.
-  int Wait() {
-    int status = 0;
-    waitpid(pid_, &status, 0);
-    return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
-  }
-  // Is it still running?
-  bool Running() const {
-    siginfo_t info{};
-    waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG | WNOWAIT);
-    return info.si_pid == 0;
-  }
-  std::string out() const { return ReadFile(out_).value_or(""); }
-  std::string err() const { return ReadFile(err_).value_or(""); }
-
- private:
-  std::string out_, err_;
-  pid_t pid_;
-};
-
-struct Outcome {
-  int code;
-  std::string out, err;
-};
-
-class Distill : public ::testing::Test {
- protected:
-  void SetUp() override {
-    ASSERT_TRUE(WriteSpectrum(MakeSpectrum(LogSpaced(0.1, 4.0, 6)), File("spectrum.toml")).ok());
-  }
-  std::string File(const std::string& name) const { return folder_.File(name); }
-  std::string Teacher() const { return "analytic:" + File("spectrum.toml"); }
-
-  // Inside this process, which saves the start of LibTorch.
-  static Outcome Run(std::vector<std::string> arguments) {
-    arguments.insert(arguments.begin(), "mergeplan-torch");
-    std::vector<const char*> argv;
-    argv.reserve(arguments.size());
-    for (const std::string& a : arguments) argv.push_back(a.c_str());
-    ::testing::internal::CaptureStdout();
-    ::testing::internal::CaptureStderr();
-    const int code = RunProgram(static_cast<int>(argv.size()), argv.data());
-    Outcome outcome{code, ::testing::internal::GetCapturedStdout(), ""};
-    outcome.err = ::testing::internal::GetCapturedStderr();
-    return outcome;
-  }
-  // A small run with one strategy; `more` is added.
-  std::vector<std::string> Small(const std::string& strategy, const std::string& run,
-                                 const std::vector<std::string>& more = {}) const {
-    std::vector<std::string> a = {"distill", "--strategy",   strategy,  "--teacher-steps",
-                                  "6",       "--schedule",   "cosine",  "--lr",
-                                  "0.05",    "--iterations", "40",      "--teacher",
-                                  Teacher(), "-o",           File(run), "--quiet"};
-    a.insert(a.end(), more.begin(), more.end());
-    return a;
-  }
-  std::vector<double> Array(const std::string& run, const std::string& name) const {
-    const absl::StatusOr<NpyArray> array = ReadNpzArray(File(run) + "/result.npz", name);
-    EXPECT_TRUE(array.ok()) << array.status();
-    return array.ok() ? array->values : std::vector<double>();
-  }
-  void ExpectSameResult(const std::string& a, const std::string& b) const {
-    for (const char* name : {"value", "merge_value", "loss", "samples"}) {
-      EXPECT_EQ(Array(a, name), Array(b, name)) << name;
-      EXPECT_FALSE(Array(a, name).empty()) << name;
-    }
-  }
-  // Every file of a run and its hash.
-  std::map<std::string, std::string> Contents(const std::string& run) const {
-    std::map<std::string, std::string> out;
-    for (const auto& entry : std::filesystem::directory_iterator(File(run))) {
-      out[entry.path().filename()] = Sha256OfFile(entry.path()).value_or("unreadable");
-    }
-    return out;
-  }
-
-  TemporaryFolder folder_;
-};
 
 TEST_F(Distill, SpeaksAsMergeplan) {
   const Outcome help = Run({"distill", "--help"});
@@ -348,34 +244,6 @@ TEST_F(Distill, RefusesWhatMakesNoSense) {
   expect({"--student-steps", "7"}, 2, "--student-steps 7");
 }
 
-// A plan that a stopped search has found is no plan to train by.
-TEST_F(Distill, ASignalBeforeTheTrainingLeavesNothing) {
-  // The strategy's manifest is a pipe, so that the program waits for us before it has a plan.
-  namespace fs = std::filesystem;
-  const fs::path built = fs::path(Program()).parent_path() / "../../lib/mergeplan/plugins";
-  const std::string manifest = File("plugins") + "/boot.toml";
-  fs::create_directory(File("plugins"));
-  fs::copy_file(built / "boot.so", File("plugins") + "/boot.so");
-  ASSERT_EQ(mkfifo(manifest.c_str(), 0600), 0);
-  Child child(folder_, Small("boot", "run", {"--plugin-dir", File("plugins")}));
-  // Opens once the program has come to reading it.
-  int pipe = -1;
-  const auto deadline = Clock::now() + std::chrono::seconds(60);
-  while (pipe < 0 && child.Running() && Clock::now() < deadline) {
-    pipe = open(manifest.c_str(), O_WRONLY | O_NONBLOCK);
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  }
-  ASSERT_GE(pipe, 0) << child.err();
-  child.Signal(SIGINT);
-  const std::string text = *ReadFile((built / "boot.toml").string());
-  EXPECT_EQ(write(pipe, text.data(), text.size()), static_cast<ssize_t>(text.size()));
-  close(pipe);
-  EXPECT_EQ(child.Wait(), 1);
-  EXPECT_THAT(child.err(), AllOf(HasSubstr("before the training began; nothing was written"),
-                                 Not(HasSubstr("--resume"))));
-  EXPECT_FALSE(std::filesystem::exists(File("run")));
-}
-
 TEST_F(Distill, AFolderWhoseNameIsNoUtf8) {
   const Outcome outcome = Run(Small("boot", "caf\xE9", {"--json"}));
   ASSERT_EQ(outcome.code, 0) << outcome.err;
@@ -453,129 +321,6 @@ TEST_F(Distill, AFinishedRunIsNotTouched) {
   EXPECT_THAT(resumed.out, HasSubstr("boot"));
   EXPECT_EQ(Contents("run"), before);
   EXPECT_EQ(Run({"distill", "--resume", "-o", File("nowhere")}).code, 2);
-}
-
-// A run of about a second of computing, so that it can be caught in the middle.
-class Interrupted : public Distill {
- protected:
-  static void SetUpTestSuite() {
-    shared_ = new TemporaryFolder;
-    ASSERT_TRUE(WriteSpectrum(MakeSpectrum(LogSpaced(0.1, 4.0, 300)), Spectrum()).ok());
-    const Outcome outcome = Run(Arguments(shared_->File("whole")));
-    ASSERT_EQ(outcome.code, 0) << outcome.err;
-  }
-  static void TearDownTestSuite() { delete shared_; }
-
-  void SetUp() override { std::filesystem::copy(shared_->File("whole"), File("whole")); }
-  static std::string Spectrum() { return shared_->File("spectrum.toml"); }
-  static std::vector<std::string> Arguments(const std::string& run) {
-    return {"distill",
-            "--strategy",
-            "boot",
-            "--teacher-steps",
-            "5",
-            "--schedule",
-            "cosine",
-            "--lr",
-            "0.02",
-            "--iterations",
-            "1500",
-            "--teacher",
-            "analytic:" + Spectrum(),
-            "-o",
-            run,
-            "--quiet",
-            "--checkpoint-seconds",
-            "0.02"};
-  }
-  // Waits until the run has made `count` new checkpoints, or is over.
-  void WaitForCheckpoints(const Child& child, const std::string& run, int count) const {
-    const std::string path = File(run) + "/checkpoint.npz";
-    std::error_code error;
-    auto last = std::filesystem::last_write_time(path, error);
-    const auto deadline = Clock::now() + std::chrono::seconds(60);
-    while (count > 0 && child.Running() && Clock::now() < deadline) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
-      const auto now = std::filesystem::last_write_time(path, error);
-      if (!error && now != last) {
-        last = now;
-        --count;
-      }
-    }
-  }
-
-  static TemporaryFolder* shared_;
-};
-
-TemporaryFolder* Interrupted::shared_ = nullptr;
-
-TEST_F(Interrupted, BySignalsItStopsWithARunThatGoesOnBitByBit) {
-  std::vector<std::string> arguments = Arguments(File("run"));
-  int stops = 0;
-  for (const int signal : {SIGINT, SIGTERM, SIGINT}) {
-    Child child(folder_, arguments);
-    WaitForCheckpoints(child, "run", 3);
-    child.Signal(signal);
-    const int code = child.Wait();
-    if (code == 0) break;  // it was faster
-    ASSERT_EQ(code, 3) << child.err();
-    EXPECT_THAT(child.err(), HasSubstr("mergeplan distill --resume -o"));
-    const auto info = ReadRunInfo(File("run") + "/run.toml");
-    ASSERT_TRUE(info.ok()) << info.status();
-    EXPECT_EQ(info->status, RunStatus::kStopped);
-    // Without --resume nothing is lost.
-    EXPECT_EQ(Run(Arguments(File("run"))).code, 2);
-    arguments = {"distill", "--resume", "-o", File("run"), "--quiet", "--checkpoint-seconds",
-                 "0.02"};
-    ++stops;
-  }
-  EXPECT_GE(stops, 1);
-  const Outcome differing = Run({"distill", "--resume", "-o", File("run"), "--lr", "0.03"});
-  EXPECT_EQ(differing.code, 2);
-  EXPECT_THAT(differing.err, HasSubstr("--lr 0.03"));
-  EXPECT_EQ(Run({"distill", "--resume", "-o", File("run"), "--seed", "3"}).code, 2);
-  const Outcome end = Run({"distill", "--resume", "-o", File("run"), "--quiet"});
-  ASSERT_EQ(end.code, 0) << end.err;
-  ExpectSameResult("run", "whole");
-}
-
-TEST_F(Interrupted, ByKillingItGoesOnFromTheLastCheckpoint) {
-  std::vector<std::string> arguments = Arguments(File("run"));
-  int kills = 0;
-  for (int wait = 1; wait <= 40; wait += 1 + wait / 3) {
-    Child child(folder_, arguments);
-    WaitForCheckpoints(child, "run", wait);
-    child.Signal(SIGKILL);
-    const int code = child.Wait();
-    if (code == 0) break;
-    ASSERT_EQ(code, -SIGKILL) << child.err();
-    arguments = {"distill", "--resume", "-o", File("run"), "--quiet", "--checkpoint-seconds",
-                 "0.02"};
-    ++kills;
-  }
-  EXPECT_GE(kills, 2);
-  const Outcome end = Run({"distill", "--resume", "-o", File("run"), "--quiet"});
-  ASSERT_EQ(end.code, 0) << end.err;
-  ExpectSameResult("run", "whole");
-}
-
-TEST_F(Interrupted, ADamagedRunIsNotContinued) {
-  Child child(folder_, Arguments(File("run")));
-  WaitForCheckpoints(child, "run", 2);
-  child.Signal(SIGKILL);
-  if (child.Wait() == 0) GTEST_SKIP() << "the run was over before it could be killed";
-  const std::string checkpoint = File("run") + "/checkpoint.npz";
-  const std::string plan = File("run") + "/plan.toml";
-  const std::string good = *ReadFile(checkpoint), good_plan = *ReadFile(plan);
-  ASSERT_TRUE(WriteFileAtomically(checkpoint, good.substr(0, good.size() / 2)).ok());
-  const Outcome cut = Run({"distill", "--resume", "-o", File("run"), "--quiet"});
-  EXPECT_EQ(cut.code, 1);
-  EXPECT_THAT(cut.err, HasSubstr("checkpoint.npz"));
-  ASSERT_TRUE(WriteFileAtomically(checkpoint, good).ok());
-  ASSERT_TRUE(WriteFileAtomically(plan, good_plan + "\n").ok());
-  const Outcome changed = Run({"distill", "--resume", "-o", File("run"), "--quiet"});
-  EXPECT_EQ(changed.code, 1);
-  EXPECT_THAT(changed.err, HasSubstr("plan.toml: was changed"));
 }
 
 // A BLAS that is loaded before LibTorch would take over its sgemm_ (and break complex vdot).

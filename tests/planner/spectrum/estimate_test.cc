@@ -8,6 +8,7 @@
 #include <random>
 
 #include "absl/strings/match.h"
+#include "tests/planner/spectrum/estimates.h"
 #include "tests/planner/spectrum/memory_source.h"
 
 namespace mergeplan {
@@ -17,20 +18,6 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 Scaling None() { return Scaling(); }
-
-absl::StatusOr<Spectrum> Estimate(const std::vector<double>& values,
-                                  std::vector<std::int64_t> shape,
-                                  const EstimateOptions& options = {}, int batch = 1 << 30) {
-  MemorySource source(values, std::move(shape), batch);
-  return EstimateSpectrum(source, options);
-}
-
-EstimateOptions WithSecondPass(const std::vector<double>& values,
-                               const std::vector<std::int64_t>& shape) {
-  EstimateOptions options;
-  options.reopen = [=] { return std::make_unique<MemorySource>(values, shape); };
-  return options;
-}
 
 // The plain way: two passes in long double, one entry at a time.
 struct Oracle {
@@ -56,26 +43,6 @@ struct Oracle {
     }
   }
 };
-
-// n samples of d correlated values: skewed factors, mixed, moved by `mean`.
-std::vector<double> Correlated(int n, int d, double mean, double spread, unsigned seed) {
-  std::mt19937_64 random(seed);
-  std::normal_distribution<double> normal;
-  std::vector<double> mix(static_cast<std::size_t>(d) * d);
-  for (double& entry : mix) entry = normal(random) / std::sqrt(d);
-  std::exponential_distribution<double> factor;
-  std::vector<double> values;
-  std::vector<double> factors(d);
-  for (int r = 0; r < n; ++r) {
-    for (int i = 0; i < d; ++i) factors[i] = (factor(random) - 1) * std::pow(0.9, i);
-    for (int i = 0; i < d; ++i) {
-      double x = 0;
-      for (int k = 0; k < d; ++k) x += mix[static_cast<std::size_t>(i) * d + k] * factors[k];
-      values.push_back(static_cast<float>(mean + spread * x));
-    }
-  }
-  return values;
-}
 
 std::vector<const Kernels*> AllKernels() {
   std::vector<const Kernels*> all = {&BaselineKernels()};
@@ -227,108 +194,6 @@ TEST(EstimateSpectrum, FewerSamplesThanDimensionsGiveVariancesOfZeroNotBelow) {
     if (i >= 19) {
       EXPECT_LT(variance, 1e-13 * spectrum->pca.variances[0]);
     }
-  }
-}
-
-// Counts how often the intervals hold the truth. `factors` draws one value of variance 1.
-template <typename Draw>
-void ExpectCoverage(Draw draw, bool second_pass, double fewest, double most) {
-  constexpr int kN = 3000, kRounds = 400;
-  const double truth[] = {4, 1, 0.25};
-  std::mt19937_64 random(20240607);
-  int diagonal = 0, pca = 0;
-  for (int round = 0; round < kRounds; ++round) {
-    std::vector<double> values;
-    for (int r = 0; r < kN; ++r) {
-      for (const double variance : truth) {
-        values.push_back(static_cast<float>(std::sqrt(variance) * draw(random)));
-      }
-    }
-    const auto spectrum =
-        Estimate(values, {3}, second_pass ? WithSecondPass(values, {3}) : EstimateOptions());
-    ASSERT_TRUE(spectrum.ok()) << spectrum.status();
-    for (int i = 0; i < 3; ++i) {
-      const auto covers = [&](const Basis& basis) {
-        return basis.variances_low[i] <= truth[i] && truth[i] <= basis.variances_high[i];
-      };
-      diagonal += covers(spectrum->diagonal);
-      pca += covers(spectrum->pca);
-    }
-  }
-  // 1,200 intervals at 95 %: 1,140 expected, standard deviation 7.5; four of them to either side.
-  EXPECT_GE(diagonal, 1110);
-  EXPECT_LE(diagonal, 1170);
-  EXPECT_GE(pca, fewest);
-  EXPECT_LE(pca, most);
-  ::testing::Test::RecordProperty("diagonal", diagonal);
-  ::testing::Test::RecordProperty("pca", pca);
-}
-
-TEST(Intervals, CoverTheTruthForGaussianData) {
-  ExpectCoverage(std::normal_distribution<double>(), true, 1110, 1170);
-  ExpectCoverage(std::normal_distribution<double>(), false, 1110, 1170);
-}
-
-TEST(Intervals, CoverTheTruthForSkewedData) {
-  ExpectCoverage(std::exponential_distribution<double>(), true, 1110, 1170);
-}
-
-TEST(Intervals, CoverTheTruthForUniformData) {
-  const double edge = std::sqrt(3.0);
-  ExpectCoverage(std::uniform_real_distribution<double>(-edge, edge), true, 1110, 1170);
-}
-
-TEST(Intervals, OfAGaussianAreTooNarrowForSkewedDataAndSaySo) {
-  // Kurtosis 9: the width is half of what it should be, so about 2 in 3 intervals hold the truth.
-  ExpectCoverage(std::exponential_distribution<double>(), false, 720, 880);
-  const auto spectrum = Estimate({1, 2, 3, 4}, {1});
-  ASSERT_TRUE(spectrum.ok());
-  EXPECT_EQ(spectrum->pca.interval, "gaussian");
-  EXPECT_EQ(spectrum->diagonal.interval, "fourth-moment");
-}
-
-TEST(Intervals, DoNotDependOnTheUnit) {
-  // Six columns that move together, so that their principal component is larger than any of them.
-  std::vector<double> values = Correlated(500, 6, 0, 0.1, 8);
-  const std::vector<double> together = Correlated(500, 1, 0, 1, 9);
-  double largest = 0;
-  for (int i = 0; i < 3000; ++i) {
-    values[i] += together[i / 6];
-    largest = std::max(largest, std::abs(values[i]));
-  }
-  const auto plain = Estimate(values, {6}, WithSecondPass(values, {6}));
-  ASSERT_TRUE(plain.ok()) << plain.status();
-  for (const int exponent : {127 - std::ilogb(largest), -120}) {
-    std::vector<double> moved(values);
-    for (double& value : moved) value = std::ldexp(value, exponent);
-    const auto spectrum = Estimate(moved, {6}, WithSecondPass(moved, {6}));
-    ASSERT_TRUE(spectrum.ok()) << spectrum.status();
-    for (int i = 0; i < 6; ++i) {
-      const auto width = [i](const Spectrum& s) {
-        return std::log(s.pca.variances_high[i] / s.pca.variances_low[i]);
-      };
-      EXPECT_NEAR(width(*spectrum) / width(*plain), 1, 1e-4);
-    }
-  }
-}
-
-TEST(Intervals, WidenWithTheConfidence) {
-  const std::vector<double> values = Correlated(200, 2, 0, 1, 4);
-  double width = 0;
-  for (const double confidence : {0.5, 0.95, 0.999999}) {
-    EstimateOptions options;
-    options.confidence = confidence;
-    const auto spectrum = Estimate(values, {2}, options);
-    ASSERT_TRUE(spectrum.ok());
-    EXPECT_EQ(spectrum->confidence, confidence);
-    const double now = spectrum->pca.variances_high[0] / spectrum->pca.variances_low[0];
-    EXPECT_GT(now, width);
-    width = now;
-  }
-  for (const double wrong : {0.0, 1.0, -1.0, std::nan("")}) {
-    EstimateOptions options;
-    options.confidence = wrong;
-    EXPECT_THAT(Estimate(values, {2}, options).status().message(), HasSubstr("between 0 and 1"));
   }
 }
 
