@@ -102,7 +102,7 @@ absl::Status CheckTrainingMemory(const Job& job) {
   for (const Merge& merge : job.document.plan.merges()) ++in_round[merge.round];
   const std::int64_t widest = *std::max_element(in_round.begin(), in_round.end());
   const int d = job.document.dimensions();
-  const absl::Status memory =
+  absl::Status memory =
       CheckMemory(absl::StrCat("a batch of ", options.batch, " samples of ", d, " dimensions"),
                   FusedTrainerBytes(options, d, widest));
   if (memory.ok()) return memory;

@@ -17,8 +17,9 @@
 
 // MP_ASSIGN_OR_RETURN(auto x, expr): binds the value of a StatusOr, or returns its error.
 #define MP_ASSIGN_OR_RETURN(lhs, expr) MP_ASSIGN_OR_RETURN_(MP_CONCAT(mp_or_, __LINE__), lhs, expr)
-// NOLINTNEXTLINE(bugprone-macro-parentheses): `lhs` may be a declaration.
+// NOLINTBEGIN(bugprone-macro-parentheses): `lhs` may be a declaration.
 #define MP_ASSIGN_OR_RETURN_(tmp, lhs, expr) \
   auto tmp = (expr);                         \
   if (!tmp.ok()) return tmp.status();        \
   lhs = std::move(tmp).value()
+// NOLINTEND(bugprone-macro-parentheses)

@@ -150,7 +150,7 @@ absl::Status CheckSize(const TrainingFlags& flags, const ModelSpec& spec) {
   }
   // Measured: 79 bytes at the peak for every level and coordinate.
   constexpr double kBytes = 80;
-  const absl::Status memory =
+  absl::Status memory =
       CheckMemory(absl::StrCat(steps, " teacher steps in ", spec.variances.size(), " dimensions"),
                   kBytes * steps * static_cast<double>(spec.variances.size()));
   if (memory.ok()) return memory;
