@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "planner/base/file.h"
+#include "planner/base/memory.h"
 #include "planner/base/status_macros.h"
 #include "planner/cli/command.h"
 #include "planner/cli/flags.h"
@@ -24,6 +25,8 @@
 
 namespace mergeplan::cli {
 namespace {
+
+constexpr int kMostDraws = 1'000'000'000;
 
 struct ReportFlags {
   std::vector<std::string> runs;
@@ -73,6 +76,14 @@ absl::Status TestAgainstLaw(const ReportFlags& flags, std::vector<RunResults>& r
     options.seed = static_cast<std::uint64_t>(flags.seed);
     options.rounding = runs[first].dtype == "float32" ? kRoundingFloat32 : kRoundingFloat64;
     options.threads = flags.threads > 0 ? flags.threads : 2;
+    // For every draw 64 bytes a merge, and the values of up to 256 dimensions at a time.
+    const double bytes = 64.0 * merges + 8.0 * std::min(256, document.dimensions());
+    absl::Status memory = CheckMemory(absl::StrCat(flags.draws, " draws of ", merges, " merges"),
+                                      bytes * flags.draws);
+    if (!memory.ok()) {
+      return absl::Status(memory.code(), absl::StrCat("--draws: ", std::string(memory.message()),
+                                                      "; give fewer draws (the default is 10000)"));
+    }
     MP_ASSIGN_OR_RETURN(const LawTest test, LawTest::Create(model, merges, options));
     for (size_t k : group) {
       MP_ASSIGN_OR_RETURN(p_values[k],
@@ -240,7 +251,8 @@ Command MakeReport(CLI::App& top) {
   AddInteger(*app, "--seed", flags->seed, 0, "of the sample images and of the law test (default 1)")
       ->type_name("N");
   AddInteger(*app, "--draws", flags->draws, 0,
-             "draws of the law that achieved values are tested against (default 10000, 0: no test)")
+             "draws of the law that achieved values are tested against (default 10000, 0: no test)",
+             kMostDraws)
       ->type_name("N");
   AddInteger(*app, "--threads", flags->threads, 0, "threads to use (default, 0: 2)")
       ->type_name("N");

@@ -125,6 +125,19 @@ TEST_F(ReportCommand, ARunThatIsNotWholeIsNamedWithTheNextStep) {
   EXPECT_FALSE(std::filesystem::exists(folder_ + "/r.html"));
 }
 
+TEST_F(ReportCommand, TooManyDrawsAreRefusedWithFigures) {
+  MakeRun(Strategy::kBoot);
+  const Outcome many =
+      RunMergeplan("report " + Quoted("boot") + "-o '" + folder_ + "/r.html' --draws 1000000000",
+                   "ulimit -v 8000000");
+  EXPECT_EQ(many.code, 1);
+  EXPECT_THAT(many.err, AllOf(HasSubstr("--draws: 1000000000 draws of 5 merges needs about"),
+                              HasSubstr("give fewer draws")));
+  const Outcome beyond = Report(Quoted("boot"), "--draws 2147483647");
+  EXPECT_EQ(beyond.code, 2);
+  EXPECT_THAT(beyond.err, HasSubstr("expected one from 0 to 1000000000"));
+}
+
 TEST_F(ReportCommand, TheSameRunTwiceIsMisuse) {
   MakeRun(Strategy::kBoot);
   std::filesystem::create_directory_symlink(Run("boot"), Run("link"));
