@@ -128,6 +128,12 @@ double SecondMomentOfShrinkage(const Budget& budget, double n) {
 }
 
 absl::Status CheckSgd(const Model& model) {
+  if (!model.has_schedule()) {
+    return absl::InvalidArgumentError(
+        "the law of a run needs an SGD budget, but the model is given by tables, which say only "
+        "what "
+        "merges learn on average");
+  }
   if (model.budget().sgd) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrFormat(
       "the law of a run needs an SGD budget (learning rate and iterations), found %s",

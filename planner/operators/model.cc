@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
+#include <cstdlib>
 #include <utility>
 
 #include "absl/strings/str_format.h"
@@ -106,13 +108,54 @@ absl::StatusOr<Model> Model::Create(ModelSpec spec) {
                           k + 1, spec.variances[k], model.objective_weights_[k]));
     }
   }
+  model.steps_ = T;
   model.spec_ = std::move(spec);
   return model;
 }
 
-absl::Span<const double> Model::tau() const { return tau(spec_.reference); }
+absl::StatusOr<Model> Model::FromTables(ModelTables tables) {
+  Model model;
+  MP_ASSIGN_OR_RETURN(model.magnitude_, CheckTables(tables));
+  const size_t d = static_cast<size_t>(tables.dimensions);
+  model.steps_ = tables.steps;
+  model.objective_weights_ = tables.weights.empty() ? std::vector<double>(d, 1.0) : tables.weights;
+  model.a_ = tables.a;
+  model.carried_leaf_ = tables.a;
+  model.gamma_ = tables.gamma;
+  model.one_minus_gamma_ = tables.gamma;
+  for (double& g : model.one_minus_gamma_) g = 1 - g;
+  const auto scaled = [&](const std::vector<double>& factor) {
+    std::vector<double> out = tables.gamma;
+    for (size_t at = 0; at < out.size(); ++at) out[at] *= factor[at];
+    return out;
+  };
+  if (!tables.p.empty()) model.start_slope_ = scaled(tables.p);
+  if (!tables.q.empty()) model.start_offset_ = scaled(tables.q);
+  model.tau_teacher_.assign(d, 1.0);
+  for (size_t at = 0; at < model.a_.size(); ++at) model.tau_teacher_[at % d] *= model.a_[at];
+  if (tables.tau.empty()) tables.tau = model.tau_teacher_;
+  model.tables_ = std::move(tables);
+  return model;
+}
+
+void Model::NoSchedule() {
+  std::fputs("mergeplan: a model of tables was asked for its schedule, variances or budget\n",
+             stderr);
+  std::abort();
+}
+
+const ModelTables& Model::tables() const {
+  if (tables_) return *tables_;
+  std::fputs("mergeplan: a model with a schedule was asked for its tables\n", stderr);
+  std::abort();
+}
+
+absl::Span<const double> Model::tau() const {
+  return tables_ ? absl::MakeConstSpan(tables_->tau) : tau(spec_.reference);
+}
 
 absl::Span<const double> Model::tau(Reference reference) const {
+  if (reference != Reference::kTeacher) Spec();
   switch (reference) {
     case Reference::kSurrogate:
       return tau_surrogate_;
@@ -125,7 +168,7 @@ absl::Span<const double> Model::tau(Reference reference) const {
 }
 
 Model::Join Model::ProductOf(int i, int m, int j) const {
-  if (spec_.init != Init::kChildJump) return {0, 0, 1};
+  if (!carries_x0()) return {0, 0, 1};
   const Schedule& s = spec_.schedule;
   const double left = SignalNoiseDeterminant(s, i - 1, m);
   const double right = SignalNoiseDeterminant(s, m, j);
@@ -134,13 +177,13 @@ Model::Join Model::ProductOf(int i, int m, int j) const {
 }
 
 double Model::ConstantStart(int i, int j, int k) const {
-  if (spec_.init == Init::kTeacher) return A(j)[k];
+  if (init() == Init::kTeacher) return A(j)[k];
   const Schedule& s = spec_.schedule;
   return (s.alpha[i - 1] * s.alpha[j] * lambda_[k] + s.sigma[i - 1] * s.sigma[j]) / n(j)[k];
 }
 
 Model::Affine Model::CarriedToValue(int i, int j) const {
-  if (spec_.init != Init::kChildJump) return {0, 1};
+  if (!carries_x0()) return {0, 1};
   const Schedule& s = spec_.schedule;
   return {s.sigma[i - 1] / s.sigma[j], SignalNoiseDeterminant(s, i - 1, j) / s.sigma[j]};
 }
@@ -167,19 +210,22 @@ void Model::CarriedNodeValues(const Plan& plan, size_t begin, size_t width,
     }
     const double* last = &values[static_cast<size_t>(merge.children.back()) * width];
     double* out = &values[static_cast<size_t>(T + k) * width];
-    const absl::Span<const double> g = gamma(merge.last).subspan(begin, width);
+    const absl::Span<const double> g = StartSlope(merge.last).subspan(begin, width);
     const absl::Span<const double> omg = one_minus_gamma(merge.last).subspan(begin, width);
+    const absl::Span<const double> offset = StartOffset(merge.last);
     for (size_t x = 0; x < width; ++x) {
       const double start =
           starts_from_child() ? last[x]
                               : ConstantStart(merge.first, merge.last, static_cast<int>(begin + x));
       out[x] = omg[x] * product[x] + g[x] * start;
     }
+    if (offset.empty()) continue;
+    for (size_t x = 0; x < width; ++x) out[x] += offset[begin + x];
   }
 }
 
 std::vector<double> Model::CarriedNodeValues(const Plan& plan) const {
-  const size_t d = lambda_.size();
+  const size_t d = objective_weights_.size();
   std::vector<double> values(static_cast<size_t>(steps() + plan.size()) * d);
   CarriedNodeValues(plan, 0, d, absl::MakeSpan(values));
   return values;
@@ -187,7 +233,7 @@ std::vector<double> Model::CarriedNodeValues(const Plan& plan) const {
 
 std::vector<double> Model::NodeValues(const Plan& plan) const {
   std::vector<double> values = CarriedNodeValues(plan);
-  const size_t d = lambda_.size();
+  const size_t d = objective_weights_.size();
   for (size_t node = 0; node * d < values.size(); ++node) {
     const Range range = plan.range(static_cast<int>(node));
     const Affine map = CarriedToValue(range.first, range.last);
@@ -200,7 +246,7 @@ std::vector<double> Model::NodeValues(const Plan& plan) const {
 std::vector<double> Model::Value(const Plan& plan) const {
   // A few dimensions at a time: the values of all nodes then stay in the cache.
   constexpr size_t kWidth = 64;
-  const size_t d = lambda_.size();
+  const size_t d = objective_weights_.size();
   std::vector<double> nodes(static_cast<size_t>(steps() + plan.size()) * std::min(d, kWidth));
   std::vector<double> out(d, 1.0);
   for (size_t begin = 0; begin < d; begin += kWidth) {
@@ -217,29 +263,49 @@ std::vector<double> Model::Value(const Plan& plan) const {
   return out;
 }
 
-double Model::Objective(absl::Span<const double> value, Reference reference) const {
-  const absl::Span<const double> target = tau(reference);
+double Model::ObjectiveAgainst(absl::Span<const double> tau, absl::Span<const double> value) const {
   double sum = 0;
   for (size_t k = 0; k < value.size(); ++k) {
-    const double error = target[k] - value[k];
+    const double error = tau[k] - value[k];
     sum += objective_weights_[k] * error * error;
   }
   return sum;
 }
 
-double Model::Objective(const Plan& plan) const { return Objective(Value(plan), spec_.reference); }
+double Model::Objective(absl::Span<const double> value, Reference reference) const {
+  return ObjectiveAgainst(tau(reference), value);
+}
+double Model::Objective(absl::Span<const double> value) const {
+  return ObjectiveAgainst(tau(), value);
+}
+double Model::Objective(const Plan& plan) const { return Objective(Value(plan)); }
 
-double Model::Tolerance(absl::Span<const double> value, Reference reference) const {
-  const absl::Span<const double> target = tau(reference);
+double Model::Rounding(int k, double value, double tau) const {
+  const double magnitude = magnitude_.empty() ? 0.0 : magnitude_[static_cast<size_t>(k)];
+  return 16.0 * steps() * 0x1p-53 * std::max({value, tau, magnitude});
+}
+
+double Model::ToleranceAgainst(absl::Span<const double> tau, absl::Span<const double> value) const {
   double sum = 0;
   for (size_t k = 0; k < value.size(); ++k) {
-    const double delta = 16.0 * steps() * 0x1p-53 * std::max(value[k], target[k]);
-    sum += objective_weights_[k] * (2 * std::abs(target[k] - value[k]) * delta + delta * delta);
+    const double delta = Rounding(static_cast<int>(k), value[k], tau[k]);
+    sum += objective_weights_[k] * (2 * std::abs(tau[k] - value[k]) * delta + delta * delta);
   }
   return sum;
 }
 
+double Model::Tolerance(absl::Span<const double> value, Reference reference) const {
+  return ToleranceAgainst(tau(reference), value);
+}
+double Model::Tolerance(absl::Span<const double> value) const {
+  return ToleranceAgainst(tau(), value);
+}
+
 absl::StatusOr<Model> Model::WithBudget(const Budget& budget) const {
+  if (!has_schedule()) {
+    return absl::FailedPreconditionError(
+        "another budget: the model is given by tables, in which the budget stands already");
+  }
   ModelSpec spec = spec_;
   spec.budget = budget;
   return Create(std::move(spec));

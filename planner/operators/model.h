@@ -1,10 +1,12 @@
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "planner/operators/budget.h"
+#include "planner/operators/tables.h"
 #include "planner/operators/terms.h"
 #include "planner/plan/plan.h"
 #include "planner/schedule/schedule.h"
@@ -41,28 +43,43 @@ struct ModelSpec {
 // and a merge over [i,j] of a product P with noisiest child v is (1 - gamma_j) P + gamma_j start,
 // where start is v itself (child, child-jump) or a constant (teacher: A_j, jump: J(i,j)). All of it
 // increases in u and v.
+//
+// A model may also be made of bare tables (ModelTables): then the carried form is V, merges start
+// as p_j v + q_j, and there is no schedule, variance, budget, start or reference by name. What asks
+// for one of these ends the program with a message: ask has_schedule() before.
 class Model {
  public:
   // Checks sizes, finiteness, signs, the budget's step size, and that the reference has a meaning
   // for the schedule.
   static absl::StatusOr<Model> Create(ModelSpec spec);
+  // Errors as CheckTables.
+  static absl::StatusOr<Model> FromTables(ModelTables tables);
 
-  const ModelSpec& spec() const { return spec_; }
-  const Schedule& schedule() const { return spec_.schedule; }
-  const Budget& budget() const { return spec_.budget; }
-  Init init() const { return spec_.init; }
-  int steps() const { return spec_.schedule.steps(); }
-  int dimensions() const { return static_cast<int>(lambda_.size()); }
+  int steps() const { return steps_; }
+  int dimensions() const { return static_cast<int>(objective_weights_.size()); }
 
-  absl::Span<const double> lambda() const { return lambda_; }
-  // Weights of the squared errors in native units: weight_k data_scale^2.
+  // ---- of models with a schedule only
+  bool has_schedule() const { return !tables_.has_value(); }
+  const ModelSpec& spec() const { return Spec(); }
+  const Schedule& schedule() const { return Spec().schedule; }
+  const Budget& budget() const { return Spec().budget; }
+  Init init() const { return Spec().init; }
+  Reference reference() const { return Spec().reference; }
+  absl::Span<const double> lambda() const { return Spec(), lambda_; }
+  absl::Span<const double> n(int t) const { return Spec(), Row(n_, t); }
+
+  // ---- of models of tables only
+  const ModelTables& tables() const;
+
+  // ---- of both
+  // Weights of the squared errors in native units: weight_k data_scale^2; of tables, as given.
   absl::Span<const double> objective_weights() const { return objective_weights_; }
-  absl::Span<const double> n(int t) const { return Row(n_, t); }
   absl::Span<const double> A(int t) const { return Row(a_, t); }
   absl::Span<const double> gamma(int t) const { return Row(gamma_, t); }
   absl::Span<const double> one_minus_gamma(int t) const { return Row(one_minus_gamma_, t); }
 
-  // tau of the reference asked for, and the two that are always reported.
+  // tau of the reference asked for (of tables, as given), and the two that are always reported (of
+  // tables only that of the teacher, the product of the A).
   absl::Span<const double> tau() const;
   absl::Span<const double> tau(Reference reference) const;
 
@@ -73,9 +90,20 @@ class Model {
   Join ProductOf(int i, int m, int j) const;  // neighbours [i,m] and [m+1,j]
   // Carried value of step t (d values).
   absl::Span<const double> Leaf(int t) const { return Row(carried_leaf_, t); }
-  // Does a merge start from its noisiest child (in carried form)?
+  // Is the carried form the implied x0 coefficient (child-jump)? Otherwise it is V.
+  bool carries_x0() const { return has_schedule() && spec_.init == Init::kChildJump; }
+  // Does a merge start from its noisiest child (in carried form)? Of tables, with
+  //   (1 - gamma_j) product + StartSlope(j) v + StartOffset(j).
   bool starts_from_child() const {
-    return spec_.init == Init::kChild || spec_.init == Init::kChildJump;
+    return !has_schedule() || spec_.init == Init::kChild || spec_.init == Init::kChildJump;
+  }
+  // gamma_j, of tables gamma_j p_j: what a merge that starts from its noisiest child has of it.
+  absl::Span<const double> StartSlope(int j) const {
+    return Row(start_slope_.empty() ? gamma_ : start_slope_, j);
+  }
+  // gamma_j q_j of tables; empty where all q are 0 and for models with a schedule.
+  absl::Span<const double> StartOffset(int j) const {
+    return start_offset_.empty() ? absl::Span<const double>() : Row(start_offset_, j);
   }
   // Otherwise: the constant start of dimension k for a merge over [i,j].
   double ConstantStart(int i, int j, int k) const;
@@ -94,31 +122,49 @@ class Model {
   // V of the whole student: the product of the blocks (d values). O(M d) time, O(M) memory besides
   // the result.
   std::vector<double> Value(const Plan& plan) const;
-  // sum_k w_k (tau_k - V_k)^2, in native units.
+  // sum_k w_k (tau_k - V_k)^2, in native units; without a reference, against tau().
+  double Objective(absl::Span<const double> value) const;
   double Objective(absl::Span<const double> value, Reference reference) const;
   double Objective(const Plan& plan) const;
   // Bound on the rounding error of Objective(plan): sum_k w_k (2 |tau - V| delta + delta^2), delta
-  // = 16 T 2^-53 max(V, tau).
+  // = 16 T 2^-53 max(V, tau), with the magnitude of CheckTables in the maximum.
+  double Tolerance(absl::Span<const double> value) const;
   double Tolerance(absl::Span<const double> value, Reference reference) const;
+  // That delta, of coordinate k.
+  double Rounding(int k, double value, double tau) const;
 
-  // The same problem under another budget (e.g. the equal-total one).
+  // The same problem under another budget (e.g. the equal-total one). FAILED_PRECONDITION for
+  // tables, in which the budget stands already.
   absl::StatusOr<Model> WithBudget(const Budget& budget) const;
 
  private:
   absl::Span<const double> Row(const std::vector<double>& table, int t) const {
-    return absl::MakeConstSpan(table).subspan(static_cast<size_t>(t - 1) * lambda_.size(),
-                                              lambda_.size());
+    const size_t d = objective_weights_.size();
+    return absl::MakeConstSpan(table).subspan(static_cast<size_t>(t - 1) * d, d);
   }
+  const ModelSpec& Spec() const {
+    if (!has_schedule()) [[unlikely]]
+      NoSchedule();
+    return spec_;
+  }
+  [[noreturn]] static void NoSchedule();
+  double ObjectiveAgainst(absl::Span<const double> tau, absl::Span<const double> value) const;
+  double ToleranceAgainst(absl::Span<const double> tau, absl::Span<const double> value) const;
 
   // Carried values of all nodes in the dimensions begin..begin+width-1, node-major.
   void CarriedNodeValues(const Plan& plan, size_t begin, size_t width,
                          absl::Span<double> values) const;
 
-  ModelSpec spec_;
+  int steps_ = 0;
+  ModelSpec spec_;                     // nothing in it where there are tables
+  std::optional<ModelTables> tables_;  // T, d, p, q, tau and weights; A and gamma stand below
   std::vector<double> lambda_, objective_weights_;
   std::vector<double> n_, a_, gamma_, one_minus_gamma_;  // T x d
   std::vector<double> carried_leaf_;                     // T x d
   std::vector<double> tau_surrogate_, tau_teacher_, tau_data_;
+  // Of tables.
+  std::vector<double> start_slope_, start_offset_;  // T x d, or empty where all p are 1, all q 0
+  std::vector<double> magnitude_;                   // d
 };
 
 }  // namespace mergeplan

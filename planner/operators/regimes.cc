@@ -63,6 +63,22 @@ bool StepsAre(const Model& model, Row::Steps steps, int k) {
   return true;
 }
 
+// The start of a dimension's merges. That of tables is the one that their p and q say at every
+// level where a merge can end, if any: theorems 2, 3, 4 (b) and 4 (c) need no schedule.
+std::optional<Init> InitOf(const Model& model, int k) {
+  if (model.has_schedule()) return model.init();
+  const ModelTables& tables = model.tables();
+  bool child = true, teacher = true;
+  for (int t = 2; t <= model.steps(); ++t) {
+    const double p = tables.P(t, k), q = tables.Q(t, k);
+    child = child && p == 1 && q == 0;
+    teacher = teacher && p == 0 && q == model.A(t)[k];
+  }
+  if (child) return Init::kChild;
+  if (teacher) return Init::kTeacher;
+  return std::nullopt;
+}
+
 }  // namespace
 
 std::vector<double> Lambda0(const Schedule& schedule) {
@@ -152,21 +168,24 @@ std::optional<ProvenStrategy> ProvenBest(const Model& model, int blocks) {
     const double tau = model.tau()[k];
     const double value = bound(row.proven.strategy)[k];
     // The delta of Model::Tolerance: a bound that passes tau by this costs less than the tolerance.
-    const double rounding = 16.0 * T * 0x1p-53 * std::max(tau, value);
+    const double rounding = model.Rounding(k, value, tau);
     return row.largest ? value <= tau + rounding : value >= tau - rounding;
   };
 
+  std::vector<std::optional<Init>> init;
+  for (int k = 0; k < model.dimensions(); ++k) init.push_back(InitOf(model, k));
+  // The starts may differ between dimensions of tables; the strategy must not.
   for (const Row& candidate : kRows) {
-    if (candidate.init != model.init()) continue;
-    bool everywhere = true;
+    bool named = false, everywhere = true;
     for (int k = 0; k < model.dimensions() && everywhere; ++k) {
+      named = named || init[k] == candidate.init;
       if (model.objective_weights()[k] == 0) continue;
       everywhere = std::any_of(std::begin(kRows), std::end(kRows), [&](const Row& row) {
-        return row.init == candidate.init && row.proven.strategy == candidate.proven.strategy &&
+        return row.init == init[k] && row.proven.strategy == candidate.proven.strategy &&
                best_in(row, k);
       });
     }
-    if (everywhere) return candidate.proven;
+    if (named && everywhere) return candidate.proven;
   }
   return std::nullopt;
 }

@@ -101,7 +101,7 @@ class Builder {
 std::optional<Plan> BestPlanOfColumn(const Model& model, const Target& target, Shape shape,
                                      int blocks, int threads, const std::function<bool()>& stop) {
   std::optional<JumpForm> jump;
-  if (model.init() == Init::kChildJump) jump.emplace(model.schedule());
+  if (model.carries_x0()) jump.emplace(model.schedule());
   const int T = model.steps();
   const ColumnProblem column(model, target.coordinate, jump ? &*jump : nullptr);
   const Model::Affine map = model.CarriedToValue(1, T);
@@ -119,7 +119,7 @@ std::optional<Plan> BestPlanOfColumn(const Model& model, const Target& target, S
   for (const bool largest : {below, !below}) {
     if (!end.Run(column, shape, largest, all_steps, threads, stop)) return std::nullopt;
     const double best = map.offset + scale * end.prefix[blocks][T];
-    const double rounding = 16.0 * T * 0x1p-53 * std::max(best, target.tau);
+    const double rounding = model.Rounding(target.coordinate, best, target.tau);
     if (largest ? best <= target.tau + rounding : best >= target.tau - rounding) {
       return Builder(column, shape, largest, all_steps, end).Whole(blocks);
     }

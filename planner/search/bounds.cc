@@ -75,14 +75,15 @@ void Scatter(const ColumnProblem& column, const InsidePlanes& in, const OutsideP
 class Maker {
  public:
   Maker(const Model& model, const std::vector<Target>& targets, Shape shape, int blocks,
-        int threads, const std::function<bool()>& stop)
+        bool narrow, int threads, const std::function<bool()>& stop)
       : model_(model),
         targets_(targets),
         shape_(shape),
         blocks_(blocks),
+        narrow_(narrow),
         threads_(threads),
         stop_(stop) {
-    if (model.init() == Init::kChildJump) jump_ = std::make_unique<JumpForm>(model.schedule());
+    if (model.carries_x0()) jump_ = std::make_unique<JumpForm>(model.schedule());
   }
 
   std::optional<Bounds> Run() {
@@ -145,11 +146,11 @@ class Maker {
     // Dominance is valid exactly where tau does not lie strictly between the least and the largest
     // value that any whole plan can have. A column that leaves out one side is sound in any case:
     // it leaves out a part of the error that is not negative.
-    const double rounding = 16.0 * T * 0x1p-53 * std::max(hi, target.tau);
+    const double rounding = model_.Rounding(target.coordinate, hi, target.tau);
     seen.up = target.tau >= hi - rounding - (target.tau - target.tau_up);
     seen.down = target.tau <= lo + rounding + (target.tau_down - target.tau);
     seen.spread = std::sqrt(target.weight) * (hi - lo);
-    if (blocks_ == 1 || OneNodePerInterval(shape_) || !(seen.up || seen.down)) return;
+    if (blocks_ == 1 || !narrow_ || OneNodePerInterval(shape_) || !(seen.up || seen.down)) return;
     InsidePlanes& other = Ready(scratch.other);
     for (int s = 0; s < 3; ++s) {
       if (!other.Run(column, kStrategies[s], stop_)) return;
@@ -158,7 +159,7 @@ class Maker {
   }
 
   Shape Narrowed() const {
-    for (int s = 0; s < 3 && blocks_ > 1; ++s) {
+    for (int s = 0; s < 3 && blocks_ > 1 && narrow_; ++s) {
       if (std::all_of(seen_.begin(), seen_.end(),
                       [s](const Seen& seen) { return seen.strategy[s]; }))
         return kStrategies[s];
@@ -236,7 +237,9 @@ class Maker {
   const Model& model_;
   const std::vector<Target>& targets_;
   Shape shape_;
-  int blocks_, threads_;
+  int blocks_;
+  bool narrow_;
+  int threads_;
   const std::function<bool()>& stop_;
   std::unique_ptr<JumpForm> jump_;
   std::vector<Seen> seen_;
@@ -256,21 +259,22 @@ CandidateRule RuleFor(const Model& model, const ColumnTables& tables, int i, int
   rule.juv = join.uv;
   rule.merge = merge;
   rule.omg = tables.omg[j - 1];
-  rule.g = tables.gamma[j - 1];
+  rule.g = tables.slope[j - 1];
   rule.start = start.empty() ? nullptr : start.data();
+  rule.offset = tables.offset.rows() == 0 ? nullptr : tables.offset[j - 1];
   return rule;
 }
 
 std::optional<Bounds> Bounds::Make(const Model& model, const std::vector<Target>& targets,
-                                   Shape shape, int blocks, int threads,
+                                   Shape shape, int blocks, bool narrow, int threads,
                                    const std::function<bool()>& stop) {
-  return Maker(model, targets, shape, blocks, threads, stop).Run();
+  return Maker(model, targets, shape, blocks, narrow, threads, stop).Run();
 }
 
 bool Bounds::Tighten(const Model& model, const Survivors& survivors, int threads,
                      const std::function<bool()>& stop) {
   std::unique_ptr<JumpForm> jump;
-  if (model.init() == Init::kChildJump) jump = std::make_unique<JumpForm>(model.schedule());
+  if (model.carries_x0()) jump = std::make_unique<JumpForm>(model.schedule());
   const double work = std::pow(steps, 3) * static_cast<double>(columns.size());
   if (work < 3e6) threads = 1;
   threads = std::min<int>(threads, static_cast<int>(columns.size()));

@@ -28,11 +28,10 @@ ColumnProblem::ColumnProblem(const Model& model, int coordinate, const JumpForm*
     : steps(model.steps()),
       jump(jump_form),
       child(model.starts_from_child()),
-      constant(!model.starts_from_child()),
+      constant(!model.starts_from_child() || !model.StartOffset(1).empty()),
       leaf(steps + 1, 0.0),
       omg(steps + 1, 0.0),
       slope(steps + 1, 0.0) {
-  const Schedule& schedule = model.schedule();
   if (constant) {
     for (auto* table : {&px, &py, &cx, &cy}) table->assign(steps + 1, 0.0);
   }
@@ -41,12 +40,16 @@ ColumnProblem::ColumnProblem(const Model& model, int coordinate, const JumpForm*
     omg[t] = model.one_minus_gamma(t)[coordinate];
     leaf[t] = model.Leaf(t)[coordinate];
     if (jump != nullptr) leaf[t] *= jump->d_first[t][t];
-    if (child) slope[t] = gamma;
+    if (child) slope[t] = model.StartSlope(t)[coordinate];
     if (!constant) continue;
-    if (model.init() == Init::kTeacher) {
+    if (!model.has_schedule()) {
+      px[t] = 1;
+      cx[t] = model.StartOffset(t)[coordinate];
+    } else if (model.init() == Init::kTeacher) {
       px[t] = 1;
       cx[t] = gamma * model.A(t)[coordinate];
     } else {
+      const Schedule& schedule = model.schedule();
       const double n = model.n(t)[coordinate];
       px[t] = schedule.alpha[t - 1];
       py[t] = schedule.sigma[t - 1];

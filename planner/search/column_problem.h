@@ -43,8 +43,9 @@ struct JumpForm {
 // One coordinate of a model as the tables over intervals need it: level t at entry t, entry 0
 // unused. In the value form (all starts but child-jump) two neighbours have the product u v and a
 // merge over [i,j] with product P and noisiest child v is
-//   omg_j P + slope_j v + px_i cx_j + py_i cy_j,
-// in the carried form it is omg_j P + slope_j D(i-1,j) x_v.
+//   omg_j P + slope_j v + px_i cx_j + py_i cy_j
+// (slope and constant both for tables with q), in the carried form it is omg_j P + slope_j D(i-1,j)
+// x_v.
 struct ColumnProblem {
   ColumnProblem(const Model& model, int coordinate, const JumpForm* jump);
 

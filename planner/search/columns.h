@@ -28,6 +28,7 @@ class Rows {
   Rows() = default;
   Rows(std::size_t rows, std::size_t columns, double fill)
       : columns_(columns), data_(rows * columns, fill) {}
+  std::size_t rows() const { return columns_ == 0 ? 0 : data_.size() / columns_; }
   double* operator[](std::size_t row) { return data_.data() + row * columns_; }
   const double* operator[](std::size_t row) const { return data_.data() + row * columns_; }
 
@@ -65,7 +66,9 @@ struct Columns {
 struct ColumnTables {
   ColumnTables() = default;
   ColumnTables(const Model& model, const Columns& columns);
-  Rows leaf, omg, gamma;
+  Rows leaf, omg;
+  // What a merge has of its start: gamma, of tables gamma p; and gamma q, no rows where that is 0.
+  Rows slope, offset;
   // Constant start of merges over [i,j] by column; empty where merges start from their noisiest
   // child.
   std::vector<double> ConstantStart(const Model& model, const Columns& columns, int i, int j) const;

@@ -78,7 +78,42 @@ std::vector<std::size_t> CellBorders(const std::vector<Point>& points) {
 
 }  // namespace
 
+namespace {
+
+// Coordinates of tables that are the same in everything but their weights.
+std::vector<Target> DistinctColumns(const Model& model) {
+  using Level = absl::Span<const double>;
+  std::vector<int> order;
+  for (int k = 0; k < model.dimensions(); ++k) {
+    if (model.objective_weights()[k] > 0) order.push_back(k);
+  }
+  const auto compare = [&](int x, int y) {
+    if (model.tau()[x] != model.tau()[y]) return model.tau()[x] < model.tau()[y] ? -1 : 1;
+    for (int t = 1; t <= model.steps(); ++t) {
+      for (const Level& level :
+           {model.A(t), model.gamma(t), model.StartSlope(t), model.StartOffset(t)}) {
+        if (!level.empty() && level[x] != level[y]) return level[x] < level[y] ? -1 : 1;
+      }
+    }
+    return 0;
+  };
+  std::stable_sort(order.begin(), order.end(), [&](int x, int y) { return compare(x, y) < 0; });
+  std::vector<Target> out;
+  for (int k : order) {
+    const double weight = model.objective_weights()[k], tau = model.tau()[k];
+    if (!out.empty() && compare(out.back().coordinate, k) == 0) {
+      out.back().weight += weight;
+    } else {
+      out.push_back({k, weight, tau, tau, tau});
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
 std::vector<Target> DistinctTargets(const Model& model) {
+  if (!model.has_schedule()) return DistinctColumns(model);
   std::map<double, Target> targets;
   for (int k = 0; k < model.dimensions(); ++k) {
     const double weight = model.objective_weights()[k];
@@ -169,7 +204,7 @@ std::optional<Grouping> MakeGroups(const Model& model, absl::Span<const double> 
   }
   absl::StatusOr<Model> grouped = Model::Create(std::move(spec));
   if (!grouped.ok()) return std::nullopt;
-  return Grouping{*std::move(grouped), std::move(targets), total};
+  return Grouping{*std::move(grouped), std::move(targets), std::max(0.0, total)};
 }
 
 }  // namespace mergeplan::search

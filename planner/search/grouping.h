@@ -9,7 +9,8 @@
 
 namespace mergeplan::search {
 
-// One target for every distinct variance of positive weight; of equal ones the weights add up.
+// One target for every distinct variance of positive weight (of tables: for every distinct
+// coordinate); of equal ones the weights add up.
 std::vector<Target> DistinctTargets(const Model& model);
 
 // A smaller problem that bounds the model's from below: neighbouring variances stand together at

@@ -35,6 +35,8 @@ inline __attribute__((always_inline)) void ValueBlock(std::size_t begin, std::si
   for (std::size_t c = begin; c < end; ++c) {
     out[c - begin] = omg[c] * out[c - begin] + g[c] * start[c];
   }
+  if (rule.offset == nullptr) return;
+  for (std::size_t c = begin; c < end; ++c) out[c - begin] += rule.offset[c];
 }
 
 inline __attribute__((always_inline)) double Sum(const double* lanes) {

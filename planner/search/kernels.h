@@ -10,13 +10,14 @@ namespace mergeplan::search {
 
 // Coefficients of a candidate made of a left part u and a right part v:
 //   product = ju u + jv v + juv u v
-//   merge   = omg * product + g * start      (start: v itself where null)
+//   merge   = omg * product + g * start + offset     (start: v itself where null)
 struct CandidateRule {
   double ju = 0, jv = 0, juv = 1;
   bool merge = false;
   const double* omg = nullptr;
   const double* g = nullptr;
   const double* start = nullptr;
+  const double* offset = nullptr;  // null: none
 };
 
 // out = the candidate's value.

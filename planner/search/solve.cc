@@ -58,7 +58,7 @@ class Search {
     if (Stop()) return Finish();
     if (UseGroups(distinct.size())) {
       Grouped(distinct.size());
-    } else if (Tables(model_, distinct)) {
+    } else if (FitsMemory(distinct.size()) && Tables(model_, distinct)) {
       Climb(model_);
     }
     return Finish();
@@ -79,11 +79,11 @@ class Search {
 
   void Offer(Plan plan) {
     std::vector<double> value = model_.Value(plan);
-    const double objective = model_.Objective(value, model_.spec().reference);
+    const double objective = model_.Objective(value);
     if (have_plan_ && !(objective < objective_)) return;
     have_plan_ = true;
     objective_ = objective;
-    tolerance_ = model_.Tolerance(value, model_.spec().reference);
+    tolerance_ = model_.Tolerance(value);
     plan_ = std::move(plan);
     value_ = std::move(value);
     Report();
@@ -150,7 +150,7 @@ class Search {
   void Simple(const std::vector<Target>& distinct) {
     constexpr std::size_t kRepresentatives = 48, kFinalists = 4;
     std::optional<Model> screen;
-    if (distinct.size() > 4 * kRepresentatives)
+    if (model_.has_schedule() && distinct.size() > 4 * kRepresentatives)
       screen = Representatives(distinct, kRepresentatives);
     std::vector<std::pair<double, Plan>> finalists;
     search::SimplePlans(
@@ -192,7 +192,17 @@ class Search {
     return Bounds::Bytes(model_.steps(), targets, options_.student_steps, threads_);
   }
 
+  bool FitsMemory(std::size_t targets) {
+    if (Bytes(targets) <= kTableLimit) return true;
+    why_ =
+        "the search tables do not fit the memory; only simple plans were compared and the lower "
+        "bound is trivial";
+    stopped_ = true;
+    return false;
+  }
+
   bool UseGroups(std::size_t distinct) const {
+    if (!model_.has_schedule()) return false;  // groups are of neighbouring variances
     if (Bytes(distinct) > kTableLimit) return true;
     // Tables that take no time need no groups; exact proofs are not made of groups.
     const double work = std::pow(model_.steps(), 3) * static_cast<double>(distinct);
@@ -203,13 +213,7 @@ class Search {
   void Grouped(std::size_t distinct) {
     std::size_t most = distinct;
     while (most > 1 && Bytes(most) > kTableLimit) most = most * 7 / 8;
-    if (Bytes(most) > kTableLimit) {
-      why_ =
-          "the search tables do not fit the memory; only simple plans were compared and the lower "
-          "bound is trivial";
-      stopped_ = true;
-      return;
-    }
+    if (!FitsMemory(most)) return;
     const double aim = options_.gap > 0 ? options_.gap : 0.01;
     for (double share = 0.1; !Done(); share /= 4) {
       std::optional<search::Grouping> groups =

@@ -31,8 +31,23 @@ std::string ToString(Wide x) {
 
 Problem::Problem(ProblemSpec spec) : spec_(std::move(spec)) {
   const int T = steps(), d = dimensions();
-  Require(T >= 1 && d >= 1 && spec_.sigma.size() == spec_.alpha.size());
-  Require(spec_.weights.empty() || spec_.weights.size() == spec_.lambda.size());
+  Require(T >= 1 && d >= 1);
+  Require(spec_.weights.empty() || static_cast<int>(spec_.weights.size()) == d);
+  if (has_tables()) {
+    a_.resize(1);
+    gamma_.resize(1);
+    const auto& tables = spec_.tables;
+    for (int t = 1; t <= T; ++t) {
+      a_.emplace_back(tables.a[t - 1].begin(), tables.a[t - 1].end());
+      gamma_.emplace_back(tables.gamma.at(t - 1).begin(), tables.gamma.at(t - 1).end());
+      for (const auto* row :
+           {&tables.a[t - 1], &tables.gamma[t - 1], &tables.p.at(t - 1), &tables.q.at(t - 1)}) {
+        Require(static_cast<int>(row->size()) == d);
+      }
+    }
+    return;
+  }
+  Require(spec_.sigma.size() == spec_.alpha.size());
   Require(spec_.gamma.empty() || static_cast<int>(spec_.gamma.size()) == T);
   a_.assign(T + 1, std::vector<Wide>(d));
   gamma_.assign(T + 1, std::vector<Wide>(d));
@@ -66,6 +81,10 @@ Wide Problem::Tau(int k, Reference reference) const {
 }
 
 Wide Problem::Merge(int i, int m, int j, Wide product, Wide last, int k) const {
+  if (has_tables()) {
+    const Wide start = Wide(spec_.tables.p[j - 1][k]) * last + spec_.tables.q[j - 1][k];
+    return (1 - gamma_[j][k]) * product + gamma_[j][k] * start;
+  }
   Wide start = last;
   if (spec_.init == Init::kTeacher) start = a_[j][k];
   if (spec_.init == Init::kJump) start = Jump(i, j, k);

@@ -27,6 +27,14 @@ struct ProblemSpec {
   std::vector<std::vector<double>> gamma;
   Init init = Init::kChild;
   Reference reference = Reference::kSurrogate;
+
+  // A problem of bare tables in place of all the above but the weights: T rows (t = 1..T) of d
+  // numbers each, and d numbers tau. A merge that ends in level j starts as p_j V(c_k) + q_j. Empty
+  // `a`: no tables.
+  struct Tables {
+    std::vector<std::vector<double>> a, gamma, p, q;
+    std::vector<double> tau;
+  } tables;
 };
 
 // Plain evaluation of plans, written from the definitions only: no carried forms, no tables but the
@@ -37,8 +45,13 @@ class Problem {
   explicit Problem(ProblemSpec spec);
 
   const ProblemSpec& spec() const { return spec_; }
-  int steps() const { return static_cast<int>(spec_.alpha.size()) - 1; }
-  int dimensions() const { return static_cast<int>(spec_.lambda.size()); }
+  bool has_tables() const { return !spec_.tables.a.empty(); }
+  int steps() const {
+    return static_cast<int>(has_tables() ? spec_.tables.a.size() : spec_.alpha.size() - 1);
+  }
+  int dimensions() const {
+    return static_cast<int>(has_tables() ? spec_.tables.tau.size() : spec_.lambda.size());
+  }
 
   Wide weight(int k) const { return spec_.weights.empty() ? 1 : spec_.weights[k]; }
   // alpha_t^2 lambda + sigma_t^2.
@@ -47,7 +60,9 @@ class Problem {
   Wide Jump(int i, int j, int k) const;
   Wide A(int t, int k) const { return a_[t][k]; }
   Wide Gamma(int t, int k) const { return gamma_[t][k]; }
-  Wide Tau(int k) const { return Tau(k, spec_.reference); }
+  Wide Tau(int k) const {
+    return has_tables() ? Wide(spec_.tables.tau[k]) : Tau(k, spec_.reference);
+  }
   Wide Tau(int k, Reference reference) const;
 
   // Value of a merge of i..j whose children have the product `product`, the noisiest child being
