@@ -37,12 +37,12 @@ struct Survivors {
 struct Bounds {
   // Of all plans of the shape with so many blocks. Where every best part over every interval is of
   // one strategy, in every column, and N > 1, `shape` becomes that strategy and only the borders of
-  // blocks are open. Nothing where `stop` (may be empty) said true on the way.
+  // blocks are open; only if `narrow`. Nothing where `stop` (may be empty) said true on the way.
   static std::optional<Bounds> Make(const Model& model, const std::vector<Target>& targets,
-                                    Shape shape, int blocks, int threads,
+                                    Shape shape, int blocks, bool narrow, int threads,
                                     const std::function<bool()>& stop);
-  // Makes the bounds anew from what a pass has left: the siblings in the proof above are then at the
-  // best of what is left, and parts of which nothing is left make no context. They hold for the
+  // Makes the bounds anew from what a pass has left: the siblings in the proof above are then at
+  // the best of what is left, and parts of which nothing is left make no context. They hold for the
   // plans whose objective is below the pass's threshold, no longer for all. False where `stop` said
   // true; the bounds are then of no use. The time of Make.
   bool Tighten(const Model& model, const Survivors& survivors, int threads,

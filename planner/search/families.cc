@@ -23,7 +23,18 @@ void SimplePlans(int teacher_steps, int blocks, bool nary, const std::function<b
   for (Strategy strategy : kStrategies) {
     if (!add(CanonicalPlan(strategy, teacher_steps, blocks))) return;
   }
-  if (blocks > 1) return;
+  if (blocks > 1) {
+    // One merged block among single steps: the plans with the fewest merges.
+    for (int before = 0; before < blocks && blocks < teacher_steps; ++before) {
+      PlanBuilder builder(teacher_steps);
+      const int last = teacher_steps - (blocks - 1 - before);
+      std::vector<Range> tops = Steps(1, before);
+      tops.push_back(builder.Merge(Steps(before + 1, last)));
+      for (const Range& step : Steps(last + 1, teacher_steps)) tops.push_back(step);
+      if (!add(builder.Finish(tops))) return;
+    }
+    return;
+  }
   constexpr int kBorders = 128;
   const int stride = (teacher_steps + kBorders - 1) / kBorders;
   for (int c = 2; c < teacher_steps; c += stride) {

@@ -35,6 +35,12 @@ bool Pass::Stopped() {
   return stopped_.load(std::memory_order_relaxed);
 }
 
+bool Pass::Allowed(const Counts& counts, int followed_by) const {
+  const int most = std::numeric_limits<int>::max();
+  return counts.merges + followed_by <= (options_.max_merges > 0 ? options_.max_merges : most) &&
+         counts.rounds + followed_by <= (options_.max_rounds > 0 ? options_.max_rounds : most);
+}
+
 const Frontier& Pass::LeftOf(int i, int m) const {
   return shape_ == Shape::kNary ? products_[at_(i, m)] : nodes_[at_(i, m)];
 }
@@ -45,6 +51,12 @@ void Pass::Pairs(int i, int j, bool merge, bool prefix, int layer, const double*
   const std::vector<double> start = merge ? tables_.ConstantStart(model_, columns_, i, j) : none_;
   constexpr std::int64_t kPerCheck = 1024;
   std::int64_t looked = 0;
+  const bool counted = limited();
+  const int followed_by = prefix                          ? 0
+                          : !merge                        ? 1
+                          : blocks_ > 1                   ? 0
+                          : i == 1 && j == model_.steps() ? 0
+                                                          : 1;
   for (int m = i; m < j; ++m) {
     const Frontier& left = prefix ? prefixes_[bounds_.Layer(layer, m)] : LeftOf(i, m);
     const Frontier& right = nodes_[at_(m + 1, j)];
@@ -67,8 +79,14 @@ void Pass::Pairs(int i, int j, bool merge, bool prefix, int layer, const double*
         continue;
       }
       for (int r = 0; r < right.size(); ++r) {
+        Counts counts;
+        if (counted) {
+          counts.merges = left.counts[l].merges + right.counts[r].merges + (merge ? 1 : 0);
+          counts.rounds = std::max(left.counts[l].rounds, right.counts[r].rounds) + (merge ? 1 : 0);
+          if (!Allowed(counts, followed_by)) continue;
+        }
         const double bound = bound_of(left.row(l), right.row(r));
-        if (bound < options_.threshold) out.push_back({bound, {Origin::kPair, m, l, r}});
+        if (bound < options_.threshold) out.push_back({bound, {Origin::kPair, m, l, r}, counts});
       }
       looked += right.size();
     }
@@ -104,6 +122,7 @@ void Pass::Select(bool root, const double* a, const double* b, std::vector<Candi
   std::vector<double> x(n), squares(n);
   std::vector<double> kept_squares;  // of the entries, where slack is allowed
   const double* sign = columns_.sign.data();
+  const bool counted = limited();
   int since_check = 0;
   for (std::size_t next = 0; next < candidates.size() && frontier.size() < width; ++next) {
     if (options_.width) {
@@ -119,6 +138,7 @@ void Pass::Select(bool root, const double* a, const double* b, std::vector<Candi
       int best = -1;
       double least = std::numeric_limits<double>::infinity();
       for (int k = 0; k < frontier.size() && least > 0; ++k) {
+        if (counted && !frontier.counts[k].NoMoreThan(candidate.counts)) continue;
         const double left = options_.slack - frontier.losses[k];
         const double loss =
             SquaresLoss(n, &kept_squares[k * n], squares.data(), std::min(least, left));
@@ -136,13 +156,16 @@ void Pass::Select(bool root, const double* a, const double* b, std::vector<Candi
       kept_squares.insert(kept_squares.end(), squares.begin(), squares.end());
     } else {
       bool covered = false;
-      for (int k = 0; k < frontier.size() && !covered; ++k)
-        covered = Dominates(n, frontier.row(k), x.data(), sign);
+      for (int k = 0; k < frontier.size() && !covered; ++k) {
+        covered = (!counted || frontier.counts[k].NoMoreThan(candidate.counts)) &&
+                  Dominates(n, frontier.row(k), x.data(), sign);
+      }
       if (covered) continue;
     }
     frontier.values.insert(frontier.values.end(), x.begin(), x.end());
     frontier.origins.push_back(candidate.origin);
     frontier.losses.push_back(0);
+    if (counted) frontier.counts.push_back(candidate.counts);
     bytes_ += n * sizeof(double);
   }
   SetBest(frontier);
@@ -171,18 +194,19 @@ void Pass::Interval(int i, int j) {
     nodes.values.assign(tables_.leaf[j - 1], tables_.leaf[j - 1] + n);
     nodes.origins.push_back({Origin::kStep, 0, 0, 0});
     nodes.losses.push_back(0);
-    SetBest(nodes);
+    if (limited()) nodes.counts.emplace_back();
   } else {
     const auto all_steps = [&] { return RuleFor(model_, tables_, i, j - 1, j, true, start); };
     // Where there is one node per interval it is a part of longer ones, whatever its bound as a
     // block.
-    if (shape_ == Shape::kVanilla) candidates.push_back({0, {Origin::kAllSteps, 0, 0, 0}});
-    if (shape_ == Shape::kBoot) candidates.push_back({0, {Origin::kPair, i, 0, 0}});
-    if (shape_ == Shape::kConsistency) candidates.push_back({0, {Origin::kPair, j - 1, 0, 0}});
+    if (shape_ == Shape::kVanilla) candidates.push_back({0, {Origin::kAllSteps, 0, 0, 0}, {}});
+    if (shape_ == Shape::kBoot) candidates.push_back({0, {Origin::kPair, i, 0, 0}, {}});
+    if (shape_ == Shape::kConsistency) candidates.push_back({0, {Origin::kPair, j - 1, 0, 0}, {}});
     if (shape_ == Shape::kBinary) {
       const double bound = CandidateBound(n, all_steps(), bounds_.all_steps[at_(i, j - 1)],
                                           tables_.leaf[j - 1], a, b, options_.threshold);
-      if (bound < options_.threshold) candidates.push_back({bound, {Origin::kAllSteps, 0, 0, 0}});
+      if (bound < options_.threshold)
+        candidates.push_back({bound, {Origin::kAllSteps, 0, 0, 0}, {1, 1}});
     }
     if (!OneNodePerInterval(shape_)) Pairs(i, j, true, false, 0, a, b, candidates);
     const auto value = [&](const Origin& origin, double* x) {
@@ -203,7 +227,9 @@ void Pass::Interval(int i, int j) {
   b = bounds_.q_b[ij];
   for (int k = 0; k < nodes.size(); ++k) {
     const double bound = RowBound(n, nodes.row(k), a, b);
-    if (bound < options_.threshold) candidates.push_back({bound, {Origin::kNode, 0, k, 0}});
+    const Counts counts = limited() ? nodes.counts[k] : Counts{};
+    if (bound < options_.threshold && Allowed(counts, 1))
+      candidates.push_back({bound, {Origin::kNode, 0, k, 0}, counts});
   }
   if (i < j) Pairs(i, j, false, false, 0, a, b, candidates);
   const auto value = [&](const Origin& origin, double* x) {
@@ -234,7 +260,10 @@ void Pass::Prefixes() {
       if (count == 1) {
         for (int e = 0; e < nodes.size(); ++e) {
           const double bound = RowBound(n, nodes.row(e), a, b);
-          if (bound < options_.threshold) candidates.push_back({bound, {Origin::kNode, 0, e, 0}});
+          if (bound < options_.threshold) {
+            candidates.push_back(
+                {bound, {Origin::kNode, 0, e, 0}, limited() ? nodes.counts[e] : Counts{}});
+          }
         }
       } else {
         Pairs(1, j, false, true, count - 1, a, b, candidates);

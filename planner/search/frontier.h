@@ -21,12 +21,21 @@ struct Origin {
   int right = 0;   // kPair: entry of the right frontier
 };
 
+// Merges and rounds of a part, counted where they are limited.
+struct Counts {
+  int merges = 0, rounds = 0;
+  bool NoMoreThan(const Counts& other) const {
+    return merges <= other.merges && rounds <= other.rounds;
+  }
+};
+
 // The parts kept for one interval (or prefix): values that no other kept value covers.
 struct Frontier {
   std::size_t columns = 0;
   std::vector<double>
       values;  // entries x columns; at least as good as what they stand for, in every column
   std::vector<Origin> origins;
+  std::vector<Counts> counts;  // empty where nothing is limited
   std::vector<double> losses;  // how much the bound fell by standing for others
   std::vector<double> best;    // the best kept value, column by column, where more than one is kept
 
@@ -44,6 +53,9 @@ struct PassOptions {
   double slack = 0;
   // Keep only the `width` best of each interval. Such a pass finds plans but proves nothing.
   std::optional<int> width;
+  // Largest numbers of merges and rounds of a plan; 0: any. A kept part then stands for others only
+  // where it has no more of either.
+  int max_merges = 0, max_rounds = 0;
   // Give up after so many candidates (a measure of effort that, unlike time, is the same on every
   // machine).
   std::int64_t max_candidates = std::numeric_limits<std::int64_t>::max();
@@ -77,6 +89,7 @@ class Pass {
   struct Candidate {
     double bound;
     Origin origin;
+    Counts counts;
   };
 
   void Interval(int i, int j);
@@ -88,6 +101,10 @@ class Pass {
   void Select(bool root, const double* a, const double* b, std::vector<Candidate>& candidates,
               Frontier& frontier, const std::function<void(const Origin&, double*)>& value);
   void SetBest(Frontier& frontier) const;
+  bool limited() const { return options_.max_merges > 0 || options_.max_rounds > 0; }
+  // Can a part with these counts be a part of a plan within the limits, where so many merges are
+  // certain to follow (0 or 1)?
+  bool Allowed(const Counts& counts, int followed_by) const;
   bool Stopped();
 
   Range Build(PlanBuilder& builder, int i, int j, int entry) const;

@@ -23,9 +23,11 @@ namespace mergeplan::search {
 namespace {
 
 constexpr double kNothing = 1e307;
-constexpr double kAlive = 1e90;  // magnitudes beyond it stand for parts of which no plan is made
-constexpr int kRows = 4;         // first levels in registers
-constexpr int kTile = 8;         // first levels for which a row of the noisier parts is read once
+// Magnitudes beyond it stand for parts of which no plan is made. (The ends of a part that can have
+// one value only come from different sums and may be the wrong way round by a rounding.)
+constexpr double kAlive = 1e90;
+constexpr int kRows = 4;  // first levels in registers
+constexpr int kTile = 8;  // first levels for which a row of the noisier parts is read once
 constexpr int kLanes = 4;
 using Vec = double __attribute__((vector_size(kLanes * sizeof(double))));
 
@@ -55,6 +57,8 @@ constexpr double Worst() {
 }
 
 // ---- single values
+
+MP_INLINE bool Alive(double x) { return std::abs(x) <= kAlive; }
 
 MP_INLINE double Product(const ColumnProblem& p, int i, int m, double u, double v) {
   if (p.jump == nullptr) return u * v;
@@ -439,7 +443,7 @@ void AsBlock(const Context& c, int i, int j, double root_a, double root_b, doubl
     if (i - 1 < count - 1 || T - j < blocks - count) continue;
     const double head = i > 1 ? c.best.prefix[count - 1][i - 1] : 0;
     const double tail = j < T ? c.best.suffix[blocks - count][j + 1] : 0;
-    if (std::abs(head) > kAlive || std::abs(tail) > kAlive) continue;
+    if (!Alive(head) || !Alive(tail)) continue;
     const auto error = [&](double x) {
       if (i > 1) x = Product(c.p, 1, i - 1, head, x);
       if (j < T) x = Product(c.p, 1, j, x, tail);
@@ -481,7 +485,7 @@ MP_INLINE void RunOutside(const Context& c, Shape shape, double root_a, double r
           const double q_lo = c.in.lo.q_first[i][j], q_hi = c.in.hi.q_first[i][j];
           double lo = kNothing, hi = kNothing;
           AsCleanerPart<kJump, kChild, kConstant>(c, i, j, q_lo, q_hi, lo, hi);
-          if (q_lo <= q_hi) product = Chord(q_lo, q_hi, lo, hi);
+          if (Alive(q_lo) && Alive(q_hi)) product = Chord(q_lo, q_hi, lo, hi);
           e_lo[r] = std::min(e_lo[r], product.a + product.b * x_lo[r]);  // first of a product
           e_hi[r] = std::min(e_hi[r], product.a + product.b * x_hi[r]);
         } else if (pairs && !products && j < T) {
@@ -492,7 +496,7 @@ MP_INLINE void RunOutside(const Context& c, Shape shape, double root_a, double r
         if (pairs) AsNoisierPartOf(c, i, j, base, x_lo[r], x_hi[r], e_lo[r], e_hi[r]);
         AsBlock(c, i, j, root_a, root_b, x_lo[r], x_hi[r], e_lo[r], e_hi[r]);
         Line node = {kNothing, 0};  // of parts of which no plan is made
-        if (x_lo[r] <= x_hi[r]) node = Chord(x_lo[r], x_hi[r], e_lo[r], e_hi[r]);
+        if (Alive(x_lo[r]) && Alive(x_hi[r])) node = Chord(x_lo[r], x_hi[r], e_lo[r], e_hi[r]);
         out.s_a_first[i][j] = out.s_a_last[j][i] = node.a;
         out.s_b_first[i][j] = out.s_b_last[j][i] = node.b;
       }
@@ -586,16 +590,15 @@ double NoPart(bool largest) { return largest ? -1e100 : 1e100; }
 void SuffixLayers(const ColumnProblem& column, bool largest, InsideEnd& end) {
   const int T = column.steps;
   const int blocks = static_cast<int>(end.suffix.size()) - 1;
-  const auto alive = [](double x) { return std::abs(x) <= kAlive; };
   for (int i = 1; i <= T; ++i) end.suffix[1][i] = end.s_first[i][T];
   for (int count = 2; count <= blocks; ++count) {
     for (int i = 1; T - i + 1 >= count; ++i) {
       double best = NoPart(largest);
       for (int m = i; T - m >= count - 1; ++m) {
         const double head = end.s_first[i][m], tail = end.suffix[count - 1][m + 1];
-        if (!alive(head) || !alive(tail)) continue;
+        if (!Alive(head) || !Alive(tail)) continue;
         const double value = Product(column, i, m, head, tail);
-        best = !alive(best) ? value : largest ? std::max(best, value) : std::min(best, value);
+        best = !Alive(best) ? value : largest ? std::max(best, value) : std::min(best, value);
       }
       end.suffix[count][i] = best;
     }
@@ -627,7 +630,7 @@ bool OutsidePlanes::Run(const ColumnProblem& column, Shape shape, const InsidePl
       const double lo = inside.lo.prefix[count][j], hi = inside.hi.prefix[count][j];
       prefix_a[count][j] = kNothing;
       prefix_b[count][j] = 0;
-      if (!(lo <= hi) || std::abs(tail) > kAlive) continue;
+      if (!Alive(lo) || !Alive(hi) || !Alive(tail)) continue;
       const Line line = Chord(lo, hi, root_a + root_b * Product(column, 1, j, lo, tail),
                               root_a + root_b * Product(column, 1, j, hi, tail));
       prefix_a[count][j] = line.a;

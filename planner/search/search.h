@@ -19,9 +19,14 @@ struct SearchProgress {
 struct SearchOptions {
   int student_steps = 1;  // N blocks, 1 <= N <= T
   Space space = Space::kNary;
+  // Only plans with at most so many merges, and rounds of merges; 0: any number.
+  int max_merges = 0, max_rounds = 0;
   double gap = 1e-3;  // stop when (objective - lower_bound) / objective <= gap; 0 asks for a proof
   double time_limit_seconds = 30;
-  int threads = 0;                    // 0: as many as the machine has
+  int threads = 0;  // 0: as many as the machine has
+  // > 0: the lower bound is computed with at most so many groups of neighbouring variances. 0: as
+  // many as the gap and the memory ask for, or none at all.
+  int groups = 0;
   std::function<bool()> interrupted;  // asked now and then; true stops with what there is
   // Told whenever a better plan or bound is found, from the thread that called Solve.
   std::function<void(const SearchProgress&)> progress;

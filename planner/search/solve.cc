@@ -45,15 +45,19 @@ class Search {
 
   SearchResult Run() {
     proven_ = ProvenBest(model_, options_.student_steps);
+    if (proven_ && options_.student_steps > 1 && limited()) proven_.reset();
     if (proven_ && options_.student_steps == 1) {
       Offer(*CanonicalPlan(proven_->strategy, model_.steps()));
+      if (!have_plan_) proven_.reset();  // not within the limits
+    }
+    if (proven_ && options_.student_steps == 1) {
       RaiseBound(objective_);
       why_ = absl::StrFormat("%s is best: %s (%s)", std::string(ToString(proven_->strategy)),
                              std::string(proven_->reason), std::string(proven_->theorem));
       return Finish();
     }
     const std::vector<Target> distinct = search::DistinctTargets(model_);
-    if (distinct.size() == 1 && OneColumn(distinct[0])) return Finish();
+    if (distinct.size() == 1 && !limited() && OneColumn(distinct[0])) return Finish();
     Simple(distinct);
     if (Stop()) return Finish();
     if (UseGroups(distinct.size())) {
@@ -77,7 +81,11 @@ class Search {
     return interrupted_ || stopped_;
   }
 
+  bool limited() const { return options_.max_merges > 0 || options_.max_rounds > 0; }
+
   void Offer(Plan plan) {
+    if (options_.max_merges > 0 && plan.size() > options_.max_merges) return;
+    if (options_.max_rounds > 0 && plan.rounds() > options_.max_rounds) return;
     std::vector<double> value = model_.Value(plan);
     const double objective = model_.Objective(value);
     if (have_plan_ && !(objective < objective_)) return;
@@ -203,6 +211,7 @@ class Search {
 
   bool UseGroups(std::size_t distinct) const {
     if (!model_.has_schedule()) return false;  // groups are of neighbouring variances
+    if (options_.groups > 0) return static_cast<std::size_t>(options_.groups) < distinct;
     if (Bytes(distinct) > kTableLimit) return true;
     // Tables that take no time need no groups; exact proofs are not made of groups.
     const double work = std::pow(model_.steps(), 3) * static_cast<double>(distinct);
@@ -211,7 +220,7 @@ class Search {
 
   // Groups of neighbouring variances, more of them until they cost little of the gap asked for.
   void Grouped(std::size_t distinct) {
-    std::size_t most = distinct;
+    std::size_t most = options_.groups > 0 ? static_cast<std::size_t>(options_.groups) : distinct;
     while (most > 1 && Bytes(most) > kTableLimit) most = most * 7 / 8;
     if (!FitsMemory(most)) return;
     const double aim = options_.gap > 0 ? options_.gap : 0.01;
@@ -226,7 +235,9 @@ class Search {
       if (Done()) return;
       if (groups->targets.size() >= most || groups->loss == 0 || share < 1e-6) {
         stopped_ = true;
-        why_ = "finer groups of variances, which the proof needs, do not fit the memory";
+        why_ = options_.groups > 0
+                   ? "more groups of variances, which the proof needs, were not allowed"
+                   : "more groups of variances, which the proof needs, do not fit the memory";
       }
     }
   }
@@ -234,7 +245,8 @@ class Search {
   // The tables of a problem that bounds the model's, and the bound at their root.
   bool Tables(const Model& model, const std::vector<Target>& targets) {
     bounds_.reset();
-    bounds_ = Bounds::Make(model, targets, SearchShape(), options_.student_steps, threads_, stop_);
+    bounds_ = Bounds::Make(model, targets, SearchShape(), options_.student_steps, !limited(),
+                           threads_, stop_);
     if (!bounds_ || Stop()) return false;
     RaiseBound(search::RowBound(bounds_->columns.size(), bounds_->best_end.data(),
                                 bounds_->prefix_a[bounds_->root()],
@@ -247,6 +259,8 @@ class Search {
     PassOptions options;
     options.threshold = objective_;
     options.width = width;
+    options.max_merges = options_.max_merges;
+    options.max_rounds = options_.max_rounds;
     options.stop = stop_;
     options.threads = threads_;
     Pass pass(model, *bounds_, std::move(options));
@@ -260,6 +274,8 @@ class Search {
     PassOptions options;
     options.threshold = Threshold();
     options.slack = slack;
+    options.max_merges = options_.max_merges;
+    options.max_rounds = options_.max_rounds;
     options.stop = stop_;
     options.threads = threads_;
     if (effort < kNoLimit) {
@@ -327,9 +343,13 @@ class Search {
     result.lower_bound = LowerBound();
     result.groups = groups_;
     result.seconds = Seconds();
-    const std::string space = absl::StrFormat(
+    std::string space = absl::StrFormat(
         "%s plans with %d block%s", options_.space == Space::kNary ? "n-ary" : "binary",
         options_.student_steps, options_.student_steps == 1 ? "" : "s");
+    if (options_.max_merges > 0)
+      absl::StrAppend(&space, ", at most ", options_.max_merges, " merges");
+    if (options_.max_rounds > 0)
+      absl::StrAppend(&space, ", at most ", options_.max_rounds, " rounds");
     if (Optimal()) {
       result.status = SearchStatus::kOptimal;
       result.guarantee = absl::StrFormat("optimal among all %s, up to the rounding tolerance %.3g",
@@ -406,6 +426,15 @@ absl::StatusOr<SearchResult> Solve(const Model& model, const SearchOptions& opti
   if (!(options.gap >= 0) || options.gap >= 1) {
     return absl::InvalidArgumentError(
         absl::StrFormat("gap is %g, expected 0 <= gap < 1", options.gap));
+  }
+  if (options.max_merges < 0 || options.max_rounds < 0) {
+    return absl::InvalidArgumentError(absl::StrFormat(
+        "at most %d merges and %d rounds asked for, expected 0 (any number) or more",
+        options.max_merges, options.max_rounds));
+  }
+  if (options.groups < 0) {
+    return absl::InvalidArgumentError(
+        absl::StrFormat("groups is %d, expected 0 (automatic) or more", options.groups));
   }
   if (!(options.time_limit_seconds > 0)) {
     return absl::InvalidArgumentError(absl::StrFormat(

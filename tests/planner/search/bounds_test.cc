@@ -5,6 +5,7 @@
 #include <random>
 
 #include "planner/search/bounds.h"
+#include "planner/search/frontier.h"
 #include "planner/search/kernels.h"
 #include "tests/oracle/enumerate.h"
 #include "tests/planner/search/problems.h"
@@ -33,7 +34,7 @@ TEST(Bounds, HoldForEveryNodeOfEveryPlan) {
           targets.push_back({k, model->objective_weights()[k], tau, tau, tau});
         }
         const std::optional<Bounds> bounds =
-            Bounds::Make(*model, targets, shape, problem.blocks, 1, nullptr);
+            Bounds::Make(*model, targets, shape, problem.blocks, true, 1, nullptr);
         ASSERT_TRUE(bounds.has_value());
         const Columns& columns = bounds->columns;
         const Shape narrowed = bounds->shape;
@@ -72,6 +73,74 @@ TEST(Bounds, HoldForEveryNodeOfEveryPlan) {
       }
     }
   }
+}
+
+// After a pass with a threshold: every plan below it has only parts that are left, whose values are
+// no better than the best left, and the bounds made anew hold for it.
+TEST(Bounds, TightenedHoldBelowTheThreshold) {
+  std::mt19937_64 random(13);
+  int plans = 0;
+  for (int trial = 0; trial < 150; ++trial) {
+    const RandomProblem problem = MakeRandomProblem(random, {3, 6, 3, 3});
+    SCOPED_TRACE(problem.text);
+    absl::StatusOr<Model> model = Model::Create(problem.model);
+    if (!model.ok()) continue;
+    const int T = model->steps();
+    const Intervals at(T);
+    const Shape shape = trial % 2 == 0 ? Shape::kNary : Shape::kBinary;
+    std::vector<Target> targets;
+    for (int k = 0; k < model->dimensions(); ++k) {
+      const double tau = model->tau()[k];
+      targets.push_back({k, model->objective_weights()[k], tau, tau, tau});
+    }
+    std::optional<Bounds> bounds =
+        Bounds::Make(*model, targets, shape, problem.blocks, true, 1, nullptr);
+    ASSERT_TRUE(bounds.has_value());
+    if (OneNodePerInterval(bounds->shape)) continue;
+    const std::vector<Plan>& all =
+        oracle::AllPlans(T, problem.blocks, shape == Shape::kNary ? Space::kNary : Space::kBinary);
+    std::vector<double> objectives;
+    double tolerance = 0;
+    for (const Plan& plan : all) {
+      objectives.push_back(model->Objective(plan));
+      tolerance =
+          std::max(tolerance, model->Tolerance(model->Value(plan), problem.model.reference));
+    }
+    std::vector<double> sorted = objectives;
+    std::sort(sorted.begin(), sorted.end());
+    const double threshold = sorted[sorted.size() / 3] * (1 + 1e-9);
+    for (int round = 0; round < 2; ++round) {
+      PassOptions options;
+      options.threshold = threshold;
+      options.slack = round == 0 ? 0.1 * threshold : 0;
+      Pass pass(*model, *bounds, options);
+      ASSERT_EQ(pass.Run(), Pass::Outcome::kDone);
+      EXPECT_LE(pass.LowerBound(), sorted[0] + tolerance);
+      ASSERT_TRUE(bounds->Tighten(*model, pass.Left(), 1, nullptr));
+    }
+    for (std::size_t p = 0; p < all.size(); ++p) {
+      if (!(objectives[p] < threshold * (1 - 1e-6))) continue;
+      ++plans;
+      const std::vector<double> carried = model->CarriedNodeValues(all[p]);
+      const std::vector<double> value = model->Value(all[p]);
+      for (int node = 0; node < T + all[p].size(); ++node) {
+        const Range range = all[p].range(node);
+        if (range.single()) continue;
+        for (std::size_t c = 0; c < bounds->columns.size(); ++c) {
+          const int k = bounds->columns.coordinate[c];
+          const double x = carried[static_cast<std::size_t>(node) * model->dimensions() + k];
+          const double error = bounds->columns.root_weight[c] * bounds->columns.sign[c] *
+                               (bounds->columns.tau[c] - value[k]);
+          const std::size_t ij = at(range.first, range.last);
+          EXPECT_LE(bounds->s_a[ij][c] + bounds->s_b[ij][c] * x,
+                    error + 1e-12 * (1 + std::abs(bounds->columns.tau[c]) + value[k]) *
+                                (1 + bounds->columns.root_weight[c]));
+        }
+      }
+      if (testing::Test::HasFailure()) return;
+    }
+  }
+  EXPECT_GT(plans, 500);
 }
 
 // The clones, the blocks and the early end change no digit.

@@ -64,6 +64,56 @@ TEST(AgainstEnumeration, LongerOnes) { Compare(60, 20260102, {7, 8, 5, 3}, 0); }
 // would solve small problems exactly, so this goes through more dimensions.
 TEST(AgainstEnumeration, WithAGap) { Compare(150, 20260103, {5, 7, 12, 2}, 0.2); }
 
+// Limits on merges and rounds, against the best of the plans that keep them.
+TEST(AgainstEnumeration, LimitsOnMergesAndRounds) {
+  std::mt19937_64 random(20260104);
+  int binding = 0;
+  for (int k = 0; k < 500; ++k) {
+    const RandomProblem problem = MakeRandomProblem(random, {2, 6, 3, 3});
+    SCOPED_TRACE(problem.text);
+    const absl::StatusOr<Model> model = Model::Create(problem.model);
+    if (!model.ok()) continue;
+    SearchOptions options;
+    options.gap = k % 3 == 0 ? 0.05 : 0;
+    options.student_steps = problem.blocks;
+    options.space = k % 2 == 0 ? Space::kNary : Space::kBinary;
+    options.max_merges = std::uniform_int_distribution<int>(0, 4)(random);
+    options.max_rounds = std::uniform_int_distribution<int>(0, 3)(random);
+    const oracle::Problem exact(problem.oracle);
+    const Plan* best = nullptr;
+    oracle::Wide optimum = 0, unlimited = 0;
+    for (const Plan& plan : oracle::AllPlans(model->steps(), problem.blocks, options.space)) {
+      const oracle::Wide objective = exact.Objective(plan);
+      if (&plan == &oracle::AllPlans(model->steps(), problem.blocks, options.space)[0] ||
+          objective < unlimited) {
+        unlimited = objective;
+      }
+      if (options.max_merges > 0 && plan.size() > options.max_merges) continue;
+      if (options.max_rounds > 0 && plan.rounds() > options.max_rounds) continue;
+      if (best != nullptr && !(objective < optimum)) continue;
+      best = &plan;
+      optimum = objective;
+    }
+    ASSERT_NE(best, nullptr);
+    const absl::StatusOr<SearchResult> result = Solve(*model, options);
+    ASSERT_TRUE(result.ok()) << result.status();
+    EXPECT_TRUE(options.max_merges == 0 || result->plan.size() <= options.max_merges);
+    EXPECT_TRUE(options.max_rounds == 0 || result->plan.rounds() <= options.max_rounds);
+    const double tolerance = std::max(exact.Tolerance(*best), exact.Tolerance(result->plan));
+    const double least = oracle::ToDouble(optimum);
+    EXPECT_LE(result->lower_bound, least * (1 + 1e-12)) << result->guarantee;
+    EXPECT_LE(oracle::ToDouble(exact.Objective(result->plan)) * (1 - options.gap),
+              least * (1 + 1e-12) + 2 * tolerance)
+        << result->plan.ToString() << " against " << best->ToString();
+    if (options.gap == 0) {
+      EXPECT_EQ(result->status, SearchStatus::kOptimal) << result->guarantee;
+    }
+    if (oracle::ToDouble(unlimited) < least * (1 - 1e-6)) ++binding;
+    if (testing::Test::HasFailure()) return;
+  }
+  EXPECT_GT(binding, 50);
+}
+
 Model MakeModel(std::vector<double> variances, std::vector<double> weights, int steps,
                 double time) {
   ModelSpec spec;
