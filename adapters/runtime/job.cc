@@ -310,7 +310,15 @@ absl::StatusOr<Job> ResumedJob(const DistillArguments& arguments, const RunFolde
   if (arguments.teacher) {
     MP_ASSIGN_OR_RETURN(spectrum, ParseAnalyticTeacher(*arguments.teacher));
   }
-  MP_ASSIGN_OR_RETURN(GaussianTeacher teacher, GaussianTeacher::Load(spectrum, info.basis));
+  absl::StatusOr<GaussianTeacher> loaded = GaussianTeacher::Load(spectrum, info.basis);
+  if (!loaded.ok()) {
+    return absl::Status(
+        loaded.status().code(),
+        absl::StrCat(std::string(loaded.status().message()),
+                     "; expected the spectrum that the run in ", folder.path(),
+                     " began with: bring it back, or say where it is now by --teacher"));
+  }
+  GaussianTeacher teacher = *std::move(loaded);
   MP_RETURN_IF_ERROR(CheckVariances(teacher, document, plan_file));
   // By the manifest that was used, or by name where it has moved.
   absl::StatusOr<std::shared_ptr<const Plugin>> plugin = Load(info.plugin, arguments);

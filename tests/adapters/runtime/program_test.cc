@@ -284,12 +284,20 @@ TEST_F(Distill, ARunWithoutAPartSaysWhatToDo) {
   EXPECT_THAT(plan.err, AllOf(HasSubstr("run/plan.toml"), HasSubstr("bring the file back")));
   std::filesystem::rename(File("plan.toml"), File("run") + "/plan.toml");
 
+  std::filesystem::rename(File("spectrum.toml"), File("moved.toml"));
+  const Outcome spectrum = resume({});
+  EXPECT_EQ(spectrum.code, 1);
+  EXPECT_THAT(spectrum.err,
+              AllOf(HasSubstr("spectrum.toml"), HasSubstr("where it is now by --teacher")));
+  EXPECT_EQ(resume({"--teacher", "analytic:" + File("moved.toml")}).code, 0);
+
   std::filesystem::remove(File("run") + "/lock");
   std::filesystem::create_directory(File("run") + "/lock");
   const Outcome lock = resume({});
   EXPECT_EQ(lock.code, 1);
   EXPECT_THAT(lock.err, AllOf(HasSubstr("run/lock"), HasSubstr("remove the folder of that name")));
   std::filesystem::remove(File("run") + "/lock");
+  std::filesystem::rename(File("moved.toml"), File("spectrum.toml"));
 
   // With and without --resume the same is said.
   std::filesystem::remove(File("run") + "/run.toml");
