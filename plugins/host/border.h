@@ -88,5 +88,7 @@ absl::Status CheckSize(const char* type, std::uint32_t struct_size, std::size_t 
 }  // namespace mergeplan::border
 
 // Size of a struct up to and including `last_field`, the last one that it had in ABI 1.0.
+// NOLINTBEGIN(bugprone-macro-parentheses): `type` is a type.
 #define MERGEPLAN_SIZE_1_0(type, last_field) \
   (offsetof(type, last_field) + sizeof(static_cast<type*>(nullptr)->last_field))
+// NOLINTEND(bugprone-macro-parentheses)
