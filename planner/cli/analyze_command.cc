@@ -114,6 +114,7 @@ absl::Status RunAnalyze(const AnalyzeFlags& flags) {
     MP_ASSIGN_OR_RETURN(spec.schedule, ScheduleOf(flags.training));
     MP_ASSIGN_OR_RETURN(spec.budget, BudgetOf(flags.training));
     MP_RETURN_IF_ERROR(ParseTerms(flags.training, &spec.init, &spec.reference));
+    MP_RETURN_IF_ERROR(CheckSize(flags.training, spec));
   } else {
     MP_RETURN_IF_ERROR(RefuseGiven(
         flags.training.app,

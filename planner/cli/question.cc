@@ -231,6 +231,11 @@ absl::StatusOr<Question> AskFromFlags(const QuestionFlags& flags) {
   MP_ASSIGN_OR_RETURN(spec.schedule, ScheduleOf(flags.training));
   MP_ASSIGN_OR_RETURN(spec.budget, BudgetOf(flags.training));
   MP_RETURN_IF_ERROR(ParseTerms(flags.training, &spec.init, &spec.reference));
+  // What is wrong with the flags should not cost a pass over the data.
+  MP_RETURN_IF_ERROR(CheckSize(flags.training, spec));
+  if (!flags.weights.empty()) {
+    MP_ASSIGN_OR_RETURN(spec.weights, ReadNumbers("--weights", flags.weights));
+  }
   std::string basis = "given";
   if (!flags.variances.empty()) {
     MP_ASSIGN_OR_RETURN(spec.variances, ReadNumbers("--variances", flags.variances));
@@ -243,9 +248,6 @@ absl::StatusOr<Question> AskFromFlags(const QuestionFlags& flags) {
     basis = flags.basis == "auto" ? spectrum->recommended_basis : flags.basis;
     MP_ASSIGN_OR_RETURN(const Basis* chosen, spectrum->FindBasis(basis));
     spec.variances = chosen->variances;
-  }
-  if (!flags.weights.empty()) {
-    MP_ASSIGN_OR_RETURN(spec.weights, ReadNumbers("--weights", flags.weights));
   }
   MP_RETURN_IF_ERROR(CheckSize(flags.training, spec));
   absl::StatusOr<Model> model = Model::Create(std::move(spec));

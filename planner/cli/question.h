@@ -49,8 +49,8 @@ absl::StatusOr<Budget> BudgetOf(const TrainingFlags& flags);
 absl::StatusOr<Schedule> ScheduleOf(const TrainingFlags& flags);
 // The words of --init and --reference.
 absl::Status ParseTerms(const TrainingFlags& flags, Init* init, Reference* reference);
-// Once the data are known: misuse for more student steps than teacher steps, RESOURCE_EXHAUSTED
-// where the model's tables would not fit into memory. Names the flags.
+// Misuse for more student steps than teacher steps; once the variances are known,
+// RESOURCE_EXHAUSTED where the model's tables would not fit into memory. Names the flags.
 absl::Status CheckSize(const TrainingFlags& flags, const ModelSpec& spec);
 // "auto", "diagonal" or "pca".
 absl::Status CheckBasisFlag(const std::string& basis);

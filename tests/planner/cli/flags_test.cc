@@ -64,6 +64,14 @@ TEST(Flags, ANumberOutOfRangeIsNamedWithTheRange) {
   ExpectMisuse("report run -o x.html --draws -5", "--draws: \"-5\" is out of range");
 }
 
+// Said although the data are not there: it needs no look at them.
+TEST(Flags, AreJudgedBeforeTheDataAreRead) {
+  const std::string training = " -T 4 --schedule cosine -s 1 -N 5";
+  ExpectMisuse("analyze none.npy" + training, "--student-steps: is 5, expected 1..4");
+  ExpectMisuse("plan none.npy" + training, "--student-steps: is 5, expected 1..4");
+  ExpectMisuse("plan none.npy -T 4 --schedule cosine -s 1 --weights 1,x", "--weights: \"x\"");
+}
+
 TEST(Flags, AnEmptyValueIsNotTakenForAnOptionThatWasLeftOut) {
   const std::string problem = std::string(kProblem) + "-s 1 ";
   ExpectMisuse(problem + "-o ''", "--output: is empty, expected FILE");
