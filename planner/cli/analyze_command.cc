@@ -1,6 +1,7 @@
 #include <chrono>
 #include <cmath>
 #include <cstdio>
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <utility>
@@ -60,7 +61,8 @@ nlohmann::ordered_json ToJson(const Spectrum& spectrum, const Basis& basis, cons
     out["lambda0"] = {advice->lambda0.least, advice->lambda0.largest};
     for (const StrategyFigures& row : advice->figures) {
       out["strategies"][row.name] = {{"objective", row.objective},
-                                     {"objective_equal_total_time", row.objective_equal_total_time},
+                                     {"objective_equal_total_time",
+                                      *row.objective_equal_total_time},
                                      {"merges_trained", row.merges_trained}};
     }
     out["scalar_regimes"] = nlohmann::ordered_json::array();
@@ -96,15 +98,22 @@ void PrintText(const Spectrum& spectrum, const Basis& chosen, const Advice* advi
 
 absl::Status RunAnalyze(const AnalyzeFlags& flags) {
   if (flags.data.input.empty()) return Misuse("no INPUT: give a file or folder of samples");
-  MP_RETURN_IF_ERROR(CheckOutput(flags.output, {flags.data.input}, true));
+  MP_RETURN_IF_ERROR(CheckOutput(flags.output, {flags.data.input}, OutputKind::kWithArrays));
   if (!flags.output.empty()) {
     if (!absl::EndsWith(flags.output, ".toml")) {  // by which plan and distill know it
       return Misuse(absl::StrCat("-o ", flags.output,
                                  ": a spectrum is a TOML file, expected a name that ends in .toml; "
                                  "for JSON there is --json, on stdout"));
     }
-    // The arrays beside it.
-    MP_RETURN_IF_ERROR(CheckOutput(SpectrumArraysPath(flags.output), {flags.data.input}));
+    const std::string arrays = SpectrumArraysPath(flags.output);
+    MP_RETURN_IF_ERROR(CheckOutput(arrays, {flags.data.input}, OutputKind::kArrays));
+    std::error_code ec;
+    if (std::filesystem::exists(arrays, ec) && !std::filesystem::exists(flags.output, ec)) {
+      return Misuse(
+          absl::StrCat("-o ", flags.output, ": its arrays would overwrite ", arrays,
+                       ", which is there without it, so perhaps something else; remove that "
+                       "file or give another name"));
+    }
   }
   MP_RETURN_IF_ERROR(CheckBasisFlag(flags.basis));
   // Flags first: a wrong one should not cost a pass over the data.

@@ -33,8 +33,10 @@ absl::Status Misuse(std::string_view message) {
 }
 
 absl::Status CheckOutput(const std::string& path, const std::vector<std::string>& inputs,
-                         bool with_arrays) {
+                         OutputKind kind) {
   if (path.empty()) return absl::OkStatus();
+  const bool with_arrays = kind == OutputKind::kWithArrays;
+  const bool arrays = kind == OutputKind::kArrays;
   for (const std::string& input : inputs) {
     std::error_code same_error;
     if (std::filesystem::equivalent(path, input, same_error)) {
@@ -58,6 +60,12 @@ absl::Status CheckOutput(const std::string& path, const std::vector<std::string>
   }
   std::filesystem::path folder = std::filesystem::path(path).parent_path();
   if (folder.empty()) folder = ".";
+  if (!arrays && (path.ends_with(".npz") || path.ends_with(".npy"))) {
+    return Misuse(
+        absl::StrCat("output ", path,
+                     ": that ending is for arrays, such as a spectrum or a plan has beside "
+                     "it, which would be overwritten; give another name"));
+  }
   std::error_code ec;
   if (std::filesystem::is_directory(path, ec))
     return Misuse(absl::StrCat("output ", path, " is a folder, expected a file"));

@@ -27,10 +27,11 @@ int ExitCodeOf(const absl::Status& status);
 
 // Misuse unless the folder that `path` would be written into is there: said before the work, not
 // after it. An empty path is fine.
-// Nor may it be one of the command's own inputs or, where arrays are written beside it, anything
-// but a plain file.
+// Nor may it be one of the command's own inputs, or end like a file of arrays unless it is one, or,
+// where arrays are written beside it, be anything but a plain file with a name in UTF-8.
+enum class OutputKind { kText, kWithArrays, kArrays };
 absl::Status CheckOutput(const std::string& path, const std::vector<std::string>& inputs,
-                         bool with_arrays = false);
+                         OutputKind kind = OutputKind::kText);
 
 // Prints "mergeplan COMMAND: message" as one line on stderr and gives the exit code.
 int Report(std::string_view command, const absl::Status& status);

@@ -135,10 +135,26 @@ TEST(AnalyzeCommand, NeverOverwritesItsInputNorWritesBesideADevice) {
   EXPECT_EQ(device.code, 2);
   EXPECT_FALSE(std::filesystem::exists("/dev/null.npz"));
 
+  // Nor other people's arrays: those of a spectrum, and what happens to have the name of its own.
+  const std::string spectrum = folder + "/spectrum.toml";
+  const std::string write = "analyze '" + data + "' --array latents -o '" + spectrum + "'";
+  ASSERT_EQ(RunMergeplan(write).code, 0);
+  ASSERT_EQ(RunMergeplan(write).code, 0);  // again
+  const std::string training = "' -T 4 --schedule cosine -s 1 -o '" + folder + "/spectrum.npz'";
+  const Outcome onto_arrays = RunMergeplan("plan '" + spectrum + training);
+  EXPECT_EQ(onto_arrays.code, 2);
+  EXPECT_THAT(onto_arrays.err, HasSubstr("that ending is for arrays"));
+  EXPECT_TRUE(ReadSpectrum(spectrum).ok());
+  std::filesystem::remove(spectrum);
+  const Outcome foreign = RunMergeplan(write);
+  EXPECT_EQ(foreign.code, 2);
+  EXPECT_THAT(foreign.err, HasSubstr("its arrays would overwrite " + folder + "/spectrum.npz"));
+
   const std::string plan = folder + "/plan.toml";
   ASSERT_EQ(
       RunMergeplan("plan --variances 0.5,2 -T 4 --schedule cosine -s 1 -o '" + plan + "'").code, 0);
   EXPECT_EQ(RunMergeplan("show '" + plan + "' --svg '" + plan + "'").code, 2);
+  EXPECT_EQ(RunMergeplan("show '" + plan + "' --svg '" + folder + "/plan-1.npz'").code, 2);
   EXPECT_EQ(RunMergeplan("show '" + plan + "'").code, 0);
 }
 
