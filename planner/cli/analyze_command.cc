@@ -61,8 +61,7 @@ nlohmann::ordered_json ToJson(const Spectrum& spectrum, const Basis& basis, cons
     out["lambda0"] = {advice->lambda0.least, advice->lambda0.largest};
     for (const StrategyFigures& row : advice->figures) {
       out["strategies"][row.name] = {{"objective", row.objective},
-                                     {"objective_equal_total_time",
-                                      *row.objective_equal_total_time},
+                                     {"objective_equal_total_time", row.objective_equal_total_time},
                                      {"merges_trained", row.merges_trained}};
     }
     out["scalar_regimes"] = nlohmann::ordered_json::array();
