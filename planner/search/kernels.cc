@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "planner/search/elements.h"
+
 // Two versions of every loop: one for machines with AVX2, one for all others. Sanitizers do not go
 // with the mechanism (an ifunc runs before they are ready), so sanitizer builds have the baseline
 // only.
@@ -14,18 +16,15 @@
 namespace mergeplan::search {
 namespace {
 
-constexpr std::size_t kLanes = 8;
-constexpr std::size_t kBlock = 16;
-
 inline __attribute__((always_inline)) void ValueBlock(std::size_t begin, std::size_t end,
                                                       const CandidateRule& rule, const double* u,
                                                       const double* v, double* out) {
   const double ju = rule.ju, jv = rule.jv, juv = rule.juv;
   if (ju == 0 && jv == 0) {
-    for (std::size_t c = begin; c < end; ++c) out[c - begin] = juv * (u[c] * v[c]);
+    for (std::size_t c = begin; c < end; ++c) out[c - begin] = PlainProduct(juv, u[c], v[c]);
   } else {
     for (std::size_t c = begin; c < end; ++c) {
-      out[c - begin] = ju * u[c] + jv * v[c] + juv * (u[c] * v[c]);
+      out[c - begin] = Product(ju, jv, juv, u[c], v[c]);
     }
   }
   if (!rule.merge) return;
@@ -33,15 +32,10 @@ inline __attribute__((always_inline)) void ValueBlock(std::size_t begin, std::si
   const double* omg = rule.omg;
   const double* g = rule.g;
   for (std::size_t c = begin; c < end; ++c) {
-    out[c - begin] = omg[c] * out[c - begin] + g[c] * start[c];
+    out[c - begin] = Merged(omg[c], g[c], out[c - begin], start[c]);
   }
   if (rule.offset == nullptr) return;
   for (std::size_t c = begin; c < end; ++c) out[c - begin] += rule.offset[c];
-}
-
-inline __attribute__((always_inline)) double Sum(const double* lanes) {
-  return ((lanes[0] + lanes[4]) + (lanes[1] + lanes[5])) +
-         ((lanes[2] + lanes[6]) + (lanes[3] + lanes[7]));
 }
 
 // Adds max(0, a + b x)^2 of x[0..count) to the lanes; column c of the block goes to lane c %
@@ -51,15 +45,9 @@ inline __attribute__((always_inline)) void AddBound(std::size_t count, const dou
                                                     double* lanes) {
   std::size_t c = 0;
   for (; c + kLanes <= count; c += kLanes) {
-    for (std::size_t l = 0; l < kLanes; ++l) {
-      const double e = std::max(0.0, a[c + l] + b[c + l] * x[c + l]);
-      lanes[l] += e * e;
-    }
+    for (std::size_t l = 0; l < kLanes; ++l) lanes[l] += Share(a[c + l], b[c + l], x[c + l]);
   }
-  for (std::size_t l = 0; c + l < count; ++l) {
-    const double e = std::max(0.0, a[c + l] + b[c + l] * x[c + l]);
-    lanes[l] += e * e;
-  }
+  for (std::size_t l = 0; c + l < count; ++l) lanes[l] += Share(a[c + l], b[c + l], x[c + l]);
 }
 
 }  // namespace
@@ -78,7 +66,7 @@ MP_CLONES double CandidateBound(std::size_t n, const CandidateRule& rule, const 
     const std::size_t end = std::min(n, begin + kBlock);
     ValueBlock(begin, end, rule, u, v, x);
     AddBound(end - begin, x, a + begin, b + begin, lanes);
-    sum = Sum(lanes);
+    sum = SumOfLanes(lanes);
     if (sum > limit) return sum;
   }
   return sum;
@@ -87,14 +75,14 @@ MP_CLONES double CandidateBound(std::size_t n, const CandidateRule& rule, const 
 MP_CLONES double RowBound(std::size_t n, const double* x, const double* a, const double* b) {
   double lanes[kLanes] = {};
   AddBound(n, x, a, b, lanes);
-  return Sum(lanes);
+  return SumOfLanes(lanes);
 }
 
 MP_CLONES bool Dominates(std::size_t n, const double* y, const double* x, const double* sign) {
   for (std::size_t begin = 0; begin < n; begin += kLanes) {
     const std::size_t end = std::min(n, begin + kLanes);
     double worst = 0;
-    for (std::size_t c = begin; c < end; ++c) worst = std::min(worst, sign[c] * (y[c] - x[c]));
+    for (std::size_t c = begin; c < end; ++c) worst = Lesser(worst, Lead(sign[c], y[c], x[c]));
     if (worst < 0) return false;
   }
   return true;
@@ -106,17 +94,13 @@ MP_CLONES double RowSquares(std::size_t n, const double* x, const double* a, con
   std::size_t c = 0;
   for (; c + kLanes <= n; c += kLanes) {
     for (std::size_t l = 0; l < kLanes; ++l) {
-      const double e = std::max(0.0, a[c + l] + b[c + l] * x[c + l]);
-      squares[c + l] = e * e;
-      lanes[l] += e * e;
+      lanes[l] += squares[c + l] = Share(a[c + l], b[c + l], x[c + l]);
     }
   }
   for (std::size_t l = 0; c + l < n; ++l) {
-    const double e = std::max(0.0, a[c + l] + b[c + l] * x[c + l]);
-    squares[c + l] = e * e;
-    lanes[l] += e * e;
+    lanes[l] += squares[c + l] = Share(a[c + l], b[c + l], x[c + l]);
   }
-  return Sum(lanes);
+  return SumOfLanes(lanes);
 }
 
 MP_CLONES double SquaresLoss(std::size_t n, const double* y, const double* x, double limit) {
@@ -126,22 +110,21 @@ MP_CLONES double SquaresLoss(std::size_t n, const double* y, const double* x, do
     const std::size_t end = std::min(n, begin + kBlock);
     std::size_t c = begin;
     for (; c + kLanes <= end; c += kLanes) {
-      for (std::size_t l = 0; l < kLanes; ++l) lanes[l] += std::max(0.0, y[c + l] - x[c + l]);
+      for (std::size_t l = 0; l < kLanes; ++l) lanes[l] += Loss(y[c + l], x[c + l]);
     }
-    for (std::size_t l = 0; c + l < end; ++l) lanes[l] += std::max(0.0, y[c + l] - x[c + l]);
-    sum = Sum(lanes);
+    for (std::size_t l = 0; c + l < end; ++l) lanes[l] += Loss(y[c + l], x[c + l]);
+    sum = SumOfLanes(lanes);
     if (sum > limit) return sum;
   }
   return sum;
 }
 
 MP_CLONES void Lessen(std::size_t n, double* y, const double* x) {
-  for (std::size_t c = 0; c < n; ++c) y[c] = std::min(y[c], x[c]);
+  for (std::size_t c = 0; c < n; ++c) y[c] = Lesser(y[c], x[c]);
 }
 
 MP_CLONES void Absorb(std::size_t n, double* y, const double* x, const double* sign) {
-  for (std::size_t c = 0; c < n; ++c)
-    y[c] = sign[c] > 0 ? std::max(y[c], x[c]) : std::min(y[c], x[c]);
+  for (std::size_t c = 0; c < n; ++c) y[c] = Better(sign[c], y[c], x[c]);
 }
 
 }  // namespace mergeplan::search
