@@ -184,6 +184,7 @@ absl::StatusOr<Job> NewJob(const DistillArguments& arguments, PlannerServices& s
 
   if (arguments.plan) {
     MP_ASSIGN_OR_RETURN(PlanDocument document, ReadPlan(*arguments.plan));
+    MP_RETURN_IF_ERROR(CheckHasSchedule(document, *arguments.plan));
     MP_RETURN_IF_ERROR(CheckAgainstPlan(arguments, document, *arguments.plan));
     MP_ASSIGN_OR_RETURN(GaussianTeacher teacher,
                         TeacherFor(spectrum, basis, document, *arguments.plan));
@@ -260,6 +261,7 @@ absl::StatusOr<Job> ResumedJob(const DistillArguments& arguments, const RunFolde
         " says ", info.plan_sha256, "); bring the old file back, or begin another run"));
   }
   MP_ASSIGN_OR_RETURN(PlanDocument document, ReadPlan(plan_file));
+  MP_RETURN_IF_ERROR(CheckHasSchedule(document, plan_file));
   MP_RETURN_IF_ERROR(CheckAgainstPlan(arguments, document, plan_file));
 
   if (arguments.strategy && *arguments.strategy != info.strategy &&
@@ -271,6 +273,7 @@ absl::StatusOr<Job> ResumedJob(const DistillArguments& arguments, const RunFolde
   }
   if (arguments.plan) {
     MP_ASSIGN_OR_RETURN(const PlanDocument given, ReadPlan(*arguments.plan));
+    MP_RETURN_IF_ERROR(CheckHasSchedule(given, *arguments.plan));
     if (!(given.plan == document.plan) || given.variances != document.variances ||
         given.alpha != document.alpha || given.budget.lr != document.budget.lr ||
         given.budget.iterations != document.budget.iterations || given.init != document.init) {

@@ -23,7 +23,7 @@ absl::StatusOr<Advice> Advise(const Model& model, int student_steps) {
     return x.objective < y.objective;
   };
   const auto less_total = [](const StrategyFigures& x, const StrategyFigures& y) {
-    return x.objective_equal_total_time < y.objective_equal_total_time;
+    return *x.objective_equal_total_time < *y.objective_equal_total_time;
   };
   const StrategyFigures& best =
       *std::min_element(advice.figures.begin(), advice.figures.end(), less);
@@ -33,7 +33,7 @@ absl::StatusOr<Advice> Advise(const Model& model, int student_steps) {
 
   const int d = model.dimensions();
   const bool theorems = model.init() == Init::kChild &&
-                        model.spec().reference == Reference::kSurrogate && student_steps == 1 &&
+                        model.reference() == Reference::kSurrogate && student_steps == 1 &&
                         model.schedule().variance_preserving();
   std::string why;
   if (theorems && count[0] == d) {
@@ -54,7 +54,7 @@ absl::StatusOr<Advice> Advise(const Model& model, int student_steps) {
         count[0], d, count[3], advice.lambda0.largest, best.name, best.objective);
   }
   advice.reason = absl::StrFormat("%s. At the same total time %s is predicted best (%.4g).", why,
-                                  best_total.name, best_total.objective_equal_total_time);
+                                  best_total.name, *best_total.objective_equal_total_time);
   return advice;
 }
 

@@ -60,9 +60,10 @@ nlohmann::ordered_json ToJson(const Spectrum& spectrum, const Basis& basis, cons
     out["reason"] = advice->reason;
     out["lambda0"] = {advice->lambda0.least, advice->lambda0.largest};
     for (const StrategyFigures& row : advice->figures) {
-      out["strategies"][row.name] = {{"objective", row.objective},
-                                     {"objective_equal_total_time", row.objective_equal_total_time},
-                                     {"merges_trained", row.merges_trained}};
+      out["strategies"][row.name] = {
+          {"objective", row.objective},
+          {"objective_equal_total_time", *row.objective_equal_total_time},
+          {"merges_trained", row.merges_trained}};
     }
     out["scalar_regimes"] = nlohmann::ordered_json::array();
     for (VarianceRegime regime : advice->regimes)

@@ -26,25 +26,30 @@ absl::StatusOr<PlanDocument> DocumentOf(const Question& question, const SearchRe
                                         Space space) {
   const Model& model = question.model;
   PlanDocument document;
-  document.schedule_spec = model.schedule().spec;
-  document.alpha = model.schedule().alpha;
-  document.sigma = model.schedule().sigma;
-  document.data_scale = model.schedule().data_scale;
   document.input = question.input;
-  document.input_sha256 = VariancesHash(model.spec().variances);
-  document.basis = question.basis;
-  document.variances = model.spec().variances;
-  document.weights = model.spec().weights;
-  document.budget = model.budget();
-  document.init = model.init();
-  document.reference = model.spec().reference;
   document.space = space;
+  if (model.has_schedule()) {
+    document.schedule_spec = model.schedule().spec;
+    document.alpha = model.schedule().alpha;
+    document.sigma = model.schedule().sigma;
+    document.data_scale = model.schedule().data_scale;
+    document.input_sha256 = VariancesHash(model.spec().variances);
+    document.basis = question.basis;
+    document.variances = model.spec().variances;
+    document.weights = model.spec().weights;
+    document.budget = model.budget();
+    document.init = model.init();
+    document.reference = model.reference();
+  } else {
+    document.tables = model.tables();
+  }
 
   document.plan = result.plan;
   document.value = model.Value(result.plan);
   document.tau.assign(model.tau().begin(), model.tau().end());
   document.objective = result.objective;
-  document.objective_surrogate = model.Objective(document.value, Reference::kSurrogate);
+  if (model.has_schedule())
+    document.objective_surrogate = model.Objective(document.value, Reference::kSurrogate);
   document.objective_teacher = model.Objective(document.value, Reference::kTeacher);
   MP_ASSIGN_OR_RETURN(const StrategyFigures own, FiguresOf(model, "plan", result.plan));
   document.objective_equal_total_time = own.objective_equal_total_time;
@@ -58,11 +63,25 @@ absl::StatusOr<PlanDocument> DocumentOf(const Question& question, const SearchRe
 }
 
 std::string FiguresTable(const std::vector<StrategyFigures>& rows) {
+  const bool budgets = std::any_of(rows.begin(), rows.end(), [](const StrategyFigures& row) {
+    return row.objective_equal_total_time.has_value();
+  });
+  if (!budgets) {  // of tables
+    std::string out = absl::StrFormat("%-14s %14s %8s\n", "strategy", "objective", "merges");
+    for (const StrategyFigures& row : rows) {
+      absl::StrAppendFormat(&out, "%-14s %14.6e %8d\n", row.name, row.objective,
+                            row.merges_trained);
+    }
+    return out;
+  }
   std::string out = absl::StrFormat("%-14s %14s %20s %8s\n", "strategy", "same per merge",
                                     "same total time", "merges");
   for (const StrategyFigures& row : rows) {
-    absl::StrAppendFormat(&out, "%-14s %14.6e %20.6e %8d\n", row.name, row.objective,
-                          row.objective_equal_total_time, row.merges_trained);
+    const std::string equal = row.objective_equal_total_time
+                                  ? absl::StrFormat("%.6e", *row.objective_equal_total_time)
+                                  : "-";
+    absl::StrAppendFormat(&out, "%-14s %14.6e %20s %8d\n", row.name, row.objective, equal,
+                          row.merges_trained);
   }
   return out;
 }

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "planner/base/status_macros.h"
+#include "planner/base/utf8.h"
 #include "planner/cli/answer.h"
 #include "planner/cli/command.h"
 #include "planner/cli/flags.h"
@@ -30,16 +31,23 @@ struct PlanFlags {
 };
 
 void PrintNotes(const Model& model) {
+  if (!model.has_schedule()) return;
   for (const std::string& note : model.schedule().notes)
     std::fprintf(stderr, "note: %s\n", note.c_str());
 }
 
-void PrintAssumptions(const Model& model, const std::string& basis) {
+void PrintAssumptions(const Question& question) {
+  const Model& model = question.model;
+  if (!model.has_schedule()) {
+    std::printf("%d dimensions, %d teacher steps, tables of %s\n", model.dimensions(),
+                model.steps(), question.input.c_str());
+    return;
+  }
   std::printf("%d dimensions (basis %s), %d teacher steps, schedule %s\n", model.dimensions(),
-              basis.c_str(), model.steps(), model.schedule().spec.c_str());
+              question.basis.c_str(), model.steps(), model.schedule().spec.c_str());
   std::printf("students start as %s, train by %s, are compared with the %s\n",
               std::string(ToString(model.init())).c_str(), model.budget().ToString().c_str(),
-              std::string(ToString(model.spec().reference)).c_str());
+              std::string(ToString(model.reference())).c_str());
 }
 
 absl::StatusOr<int> RunPlan(const PlanFlags& flags) {
@@ -48,9 +56,10 @@ absl::StatusOr<int> RunPlan(const PlanFlags& flags) {
                            flags.output);
   }
   MP_RETURN_IF_ERROR(CheckLinearFlags(flags.measured));
-  MP_RETURN_IF_ERROR(CheckOutput(
-      flags.output, {flags.question.data.input, flags.question.variances, flags.question.weights},
-      OutputKind::kWithArrays));
+  MP_RETURN_IF_ERROR(CheckOutput(flags.output,
+                                 {flags.question.data.input, flags.question.variances,
+                                  flags.question.weights, flags.question.tables},
+                                 OutputKind::kWithArrays));
   absl::StatusOr<Space> space = ParseSpace(flags.space);
   if (!space.ok()) return Misuse(absl::StrCat("--", std::string(space.status().message())));
   MP_ASSIGN_OR_RETURN(const Question question, AskFromFlags(flags.question));
@@ -71,10 +80,13 @@ absl::StatusOr<int> RunPlan(const PlanFlags& flags) {
   if (flags.json) {
     std::printf("%s\n", PlanJson(document).c_str());
   } else {
-    PrintAssumptions(question.model, question.basis);
+    PrintAssumptions(question);
     std::printf("plan         %s\n", document.plan.ToString().c_str());
-    std::printf("objective    %.12e (surrogate %.6e, teacher %.6e)\n", document.objective,
-                document.objective_surrogate, document.objective_teacher);
+    std::printf("objective    %.12e (%steacher %.6e)\n", document.objective,
+                document.objective_surrogate
+                    ? absl::StrFormat("surrogate %.6e, ", *document.objective_surrogate).c_str()
+                    : "",
+                document.objective_teacher);
     std::printf("lower bound  %.12e, gap %.3g, status %s, %.2f s\n", document.lower_bound,
                 document.gap(), document.status.c_str(), document.seconds);
     std::printf("%s\n\n", document.guarantee.c_str());
@@ -108,21 +120,27 @@ absl::StatusOr<int> RunCompare(const CompareFlags& flags) {
   if (flags.json) {
     nlohmann::ordered_json strategies;
     for (const StrategyFigures& row : *rows) {
-      strategies[row.name] = {{"objective", row.objective},
-                              {"objective_equal_total_time", row.objective_equal_total_time},
-                              {"merges_trained", row.merges_trained}};
+      nlohmann::ordered_json& figures = strategies[row.name];
+      figures["objective"] = row.objective;
+      if (row.objective_equal_total_time)
+        figures["objective_equal_total_time"] = *row.objective_equal_total_time;
+      figures["merges_trained"] = row.merges_trained;
     }
-    const nlohmann::ordered_json out = {
-        {"teacher_steps", question.model.steps()},
-        {"student_steps", blocks},
-        {"dimensions", question.model.dimensions()},
-        {"basis", question.basis},
-        {"init", std::string(ToString(question.model.init()))},
-        {"reference", std::string(ToString(question.model.spec().reference))},
-        {"strategies", strategies}};
+    const Model& model = question.model;
+    nlohmann::ordered_json out = {{"teacher_steps", model.steps()},
+                                  {"student_steps", blocks},
+                                  {"dimensions", model.dimensions()}};
+    if (model.has_schedule()) {
+      out["basis"] = question.basis;
+      out["init"] = std::string(ToString(model.init()));
+      out["reference"] = std::string(ToString(model.reference()));
+    } else {
+      out["tables"] = ReplaceInvalidUtf8(question.input);
+    }
+    out["strategies"] = strategies;
     std::printf("%s\n", out.dump(2).c_str());
   } else {
-    PrintAssumptions(question.model, question.basis);
+    PrintAssumptions(question);
     std::printf("\n%s", FiguresTable(*rows).c_str());
   }
   return kDone;

@@ -275,8 +275,8 @@ absl::Status CheckLinearFlags(const MeasuredFlags& flags) {
   for (const char* name : kOwn) {
     MP_RETURN_IF_ERROR(RefuseGiven(flags.app, {name}, "without --measured"));
   }
-  if (Given(flags.app, "--schedule")) return absl::OkStatus();
-  return Misuse("--schedule is required, unless --measured is given");
+  if (Given(flags.app, "--schedule") || Given(flags.app, "--tables")) return absl::OkStatus();
+  return Misuse("--schedule is required, unless --tables or --measured is given");
 }
 
 absl::StatusOr<int> RunPlanMeasured(const MeasuredFlags& flags, int student_steps, bool json,

@@ -14,6 +14,7 @@
 #include "planner/base/utf8.h"
 #include "planner/cli/command.h"
 #include "planner/cli/flags.h"
+#include "planner/cli/tables.h"
 #include "planner/data/npz.h"
 #include "planner/data/samples.h"
 #include "planner/spectrum/estimate.h"
@@ -176,6 +177,11 @@ void AddQuestionFlags(CLI::App& app, QuestionFlags& flags) {
                  "weight of every dimension (default: all 1): list or FILE.npy")
       ->type_name("LIST");
   app.add_option("--basis", flags.basis, "auto (default), diagonal or pca")->type_name("BASIS");
+  app.add_option(
+         "--tables", flags.tables,
+         "bare tables in place of data, schedule and budget, such as measured shrinkage: an "
+         ".npz with A and gamma (T, d), optional p, q (T, d), tau, weights (d)")
+      ->type_name("FILE");
   AddTrainingFlags(app, flags.training, true);
 }
 
@@ -211,10 +217,40 @@ absl::StatusOr<std::vector<double>> ReadNumbers(const std::string& flag, const s
   return out;
 }
 
+namespace {
+
+absl::StatusOr<Question> AskOfTables(const QuestionFlags& flags) {
+  MP_RETURN_IF_ERROR(
+      RefuseGiven(flags.data.app,
+                  {"INPUT", "--variances", "--weights", "--basis", "--array", "--scale",
+                   "--skip-nonfinite", "--schedule", "--teacher-steps", "--train-time", "--lr",
+                   "--iterations", "--batch", "--feature-norm", "--init", "--reference"},
+                  "with --tables, whose arrays say what every merge learns (A, gamma), starts as "
+                  "(p, q), aims at (tau) and counts (weights)"));
+  MP_ASSIGN_OR_RETURN(ModelTables tables, ReadTablesFile(flags.tables));
+  if (flags.training.student_steps > tables.steps) {
+    return Misuse(absl::StrCat("--student-steps: is ", flags.training.student_steps,
+                               ", expected 1..", tables.steps, ", the levels of ", flags.tables));
+  }
+  constexpr double kBytes = 120;  // at the peak for every level and coordinate
+  MP_RETURN_IF_ERROR(CheckMemory(absl::StrCat(flags.tables, ": ", tables.steps, " levels of ",
+                                              tables.dimensions, " coordinates"),
+                                 kBytes * tables.steps * static_cast<double>(tables.dimensions)));
+  absl::StatusOr<Model> model = Model::FromTables(std::move(tables));
+  if (!model.ok()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(flags.tables, ": ", std::string(model.status().message())));
+  }
+  return Question{*std::move(model), flags.tables, ""};
+}
+
+}  // namespace
+
 absl::StatusOr<Question> AskFromFlags(const QuestionFlags& flags) {
+  if (!flags.tables.empty()) return AskOfTables(flags);
   if (flags.data.input.empty() == flags.variances.empty()) {
     return Misuse(flags.variances.empty()
-                      ? "nothing to plan for: give a spectrum.toml, data, or --variances"
+                      ? "nothing to plan for: give a spectrum.toml, data, --variances or --tables"
                       : "both INPUT and --variances are given; give one of them");
   }
   MP_RETURN_IF_ERROR(CheckBasisFlag(flags.basis));

@@ -61,6 +61,7 @@ struct QuestionFlags {
   TrainingFlags training;
   std::string variances;  // list or file
   std::string weights;    // list or file
+  std::string tables;     // file of bare tables in place of data, schedule and budget
   std::string basis = "auto";
 };
 void AddQuestionFlags(CLI::App& app, QuestionFlags& flags);
@@ -68,7 +69,7 @@ void AddQuestionFlags(CLI::App& app, QuestionFlags& flags);
 struct Question {
   Model model;
   std::string input;  // as given
-  std::string basis;  // "diagonal", "pca" or "given"
+  std::string basis;  // "diagonal", "pca" or "given"; "" where the model is of tables
 };
 absl::StatusOr<Question> AskFromFlags(const QuestionFlags& flags);
 

@@ -55,6 +55,7 @@ absl::StatusOr<RunResults> ReadRunResults(const std::string& folder) {
   out.basis = info.basis;
   out.spectrum = info.spectrum;
   MP_ASSIGN_OR_RETURN(result.document, ReadPlan(folder + "/plan.toml"));
+  MP_RETURN_IF_ERROR(CheckHasSchedule(result.document, folder + "/plan.toml"));
   MP_ASSIGN_OR_RETURN(RunResult finished, ReadRunResult(folder));
   result.achieved_objective = finished.summary.achieved;
   result.achieved_objective_teacher = finished.achieved_teacher;

@@ -148,7 +148,14 @@ class Extremes {
   std::vector<double> s_, q_;
 };
 
-absl::Status CheckNumbers(const ModelTables& tables) {
+}  // namespace
+
+absl::Status CheckTableNumbers(const ModelTables& tables) {
+  if (tables.steps < 1 || tables.steps > kMaxTeacherSteps || tables.dimensions < 1) {
+    return absl::InvalidArgumentError(absl::StrFormat(
+        "tables of %d levels and %d coordinates, expected 1..%d levels and at least one coordinate",
+        tables.steps, tables.dimensions, kMaxTeacherSteps));
+  }
   const size_t size = static_cast<size_t>(tables.steps) * static_cast<size_t>(tables.dimensions);
   const char* const per_level = "one per level and coordinate";
   MP_RETURN_IF_ERROR(CheckSize("A", tables.a.size(), size, per_level));
@@ -176,15 +183,8 @@ absl::Status CheckNumbers(const ModelTables& tables) {
   return CheckVector("weight", tables.weights);
 }
 
-}  // namespace
-
 absl::StatusOr<std::vector<double>> CheckTables(const ModelTables& tables) {
-  if (tables.steps < 1 || tables.steps > kMaxTeacherSteps || tables.dimensions < 1) {
-    return absl::InvalidArgumentError(absl::StrFormat(
-        "tables of %d levels and %d coordinates, expected 1..%d levels and at least one coordinate",
-        tables.steps, tables.dimensions, kMaxTeacherSteps));
-  }
-  MP_RETURN_IF_ERROR(CheckNumbers(tables));
+  MP_RETURN_IF_ERROR(CheckTableNumbers(tables));
   std::vector<double> magnitude(static_cast<size_t>(tables.dimensions), 0.0);
   for (int k = 0; k < tables.dimensions; ++k) {
     const Column column(tables, k);

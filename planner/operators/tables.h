@@ -36,6 +36,11 @@ struct ModelTables {
   friend bool operator==(const ModelTables&, const ModelTables&) = default;
 };
 
+// Checks what a look at each number tells: sizes as said, finite numbers, A, p, tau, weights >= 0,
+// 0
+// <= gamma <= 1. Errors as CheckTables. O(T d).
+absl::Status CheckTableNumbers(const ModelTables& tables);
+
 // Checks that the tables make a problem:
 //   sizes as said; all numbers finite; A, p, tau, weights >= 0; 0 <= gamma <= 1;
 //   p_j V + q_j >= 0 for every value V that a node over [a,j], a >= 2, can have (merges of any

@@ -144,6 +144,11 @@ absl::StatusOr<ReportFacts> CheckInput(const ReportInput& input) {
   if (facts.plan == nullptr) return facts;
 
   const PlanDocument& plan = *facts.plan;
+  if (plan.tables) {
+    return absl::InvalidArgumentError(
+        "the plan is one of bare tables, without the schedule and variances that a report draws; "
+        "name a plan that was made with them");
+  }
   const int d = plan.dimensions();
   const int steps = plan.plan.teacher_steps();
   if (steps < 1 || plan.alpha.size() != static_cast<size_t>(steps) + 1) {
@@ -280,7 +285,8 @@ std::string BudgetParagraphs(const ReportInput& input, const PlanDocument& plan)
   };
   for (const StrategyFigures& figures : plan.strategies) {
     per_merge.Add(figures.name, figures.objective);
-    equal_total.Add(figures.name, figures.objective_equal_total_time);
+    if (figures.objective_equal_total_time)
+      equal_total.Add(figures.name, *figures.objective_equal_total_time);
     merges(figures.merges_trained);
   }
   if (!plan.status.empty()) {
@@ -290,7 +296,7 @@ std::string BudgetParagraphs(const ReportInput& input, const PlanDocument& plan)
       if (s.document.plan == plan.plan && !ParseStrategy(s.name).ok()) name = s.name;
     }
     per_merge.Add(name, plan.objective);
-    equal_total.Add(name, plan.objective_equal_total_time);
+    if (plan.objective_equal_total_time) equal_total.Add(name, *plan.objective_equal_total_time);
     merges(plan.plan.size());
   }
   for (const StrategyResult& s : input.strategies) {

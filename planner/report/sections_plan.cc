@@ -83,8 +83,9 @@ std::string ResultsTable(const ReportInput& input, const ReportFacts& facts) {
     std::string out = absl::StrCat(OpenTable("Predicted error of every strategy"),
                                    Head({"Strategy", "Predicted, same time per merge",
                                          "Predicted, same time in all", "Merges trained"}));
-    const auto row = [&](const std::string& name, double same, double equal, int merges) {
-      out += Row(name, {NumberHtml(same), NumberHtml(equal), Grouped(merges)});
+    const auto row = [&](const std::string& name, double same, std::optional<double> equal,
+                         int merges) {
+      out += Row(name, {NumberHtml(same), NumberOrDash(equal), Grouped(merges)});
     };
     row("the plan", plan.objective, plan.objective_equal_total_time, plan.plan.size());
     for (const StrategyFigures& s : plan.strategies) {

@@ -134,7 +134,7 @@ std::string CertificateSection(const ReportInput& input) {
       Definition("Space", plan.space == Space::kNary
                               ? "merges of any number of parts (nary)"
                               : "merges of two parts, or of single steps at once (binary)"),
-      Definition("Error against the surrogate", NumberHtml(plan.objective_surrogate)),
+      Definition("Error against the surrogate", NumberOrDash(plan.objective_surrogate)),
       Definition("Error against the teacher", NumberHtml(plan.objective_teacher)),
       Definition("Search", absl::StrCat(NumberHtml(plan.seconds, 3), " s")), "</dl>\n</section>\n");
 }

@@ -8,6 +8,7 @@
 #include "planner/base/status_macros.h"
 #include "planner/operators/model.h"
 #include "planner/plan/io/document.h"
+#include "planner/plan/io/evaluate.h"
 #include "planner/search/search.h"
 
 namespace mergeplan {
@@ -88,6 +89,7 @@ absl::StatusOr<double> LinearPlannerServices::EvaluateTree(const PlanRequest& re
 absl::StatusOr<Plan> LinearPlannerServices::ParsePlan(const PlanRequest& request,
                                                       const std::string& path) {
   MP_ASSIGN_OR_RETURN(const PlanDocument document, ReadPlan(path));
+  MP_RETURN_IF_ERROR(CheckHasSchedule(document, path));
   const int steps = request.schedule.steps();
   if (document.plan.teacher_steps() != steps) {
     return Mismatch(path, "teacher_steps", absl::StrCat(document.plan.teacher_steps()),

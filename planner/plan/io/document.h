@@ -2,12 +2,14 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "planner/operators/budget.h"
+#include "planner/operators/tables.h"
 #include "planner/operators/terms.h"
 #include "planner/plan/plan.h"
 #include "planner/schedule/schedule.h"
@@ -18,8 +20,9 @@ namespace mergeplan {
 struct StrategyFigures {
   std::string name;
   double objective = 0;  // same time per merge
-  double objective_equal_total_time =
-      0;  // same time in all: what BOOT spends, (T - N) merges' worth
+  // Same time in all: what BOOT spends, (T - N) merges' worth. None for tables, which have no
+  // budget.
+  std::optional<double> objective_equal_total_time;
   int merges_trained = 0;
 };
 
@@ -32,6 +35,9 @@ struct StrategyFigures {
 // proven: status "unchecked", lower bound 0.
 struct PlanDocument {
   // ---- the question
+  // Bare tables in place of a schedule, variances, weights, budget, start and reference, which are
+  // then left as they are: empty, and without meaning.
+  std::optional<ModelTables> tables;
   std::string schedule_spec;  // as given
   std::vector<double> alpha,
       sigma;  // T+1 each, in planning coordinates: the file stands on its own
@@ -48,8 +54,8 @@ struct PlanDocument {
 
   // ---- the answer
   Plan plan;
-  double objective = 0, objective_surrogate = 0, objective_teacher = 0,
-         objective_equal_total_time = 0;
+  double objective = 0, objective_teacher = 0;
+  std::optional<double> objective_surrogate, objective_equal_total_time;  // none for tables
   double lower_bound = 0, tolerance = 0;
   std::string status;  // optimal | within_gap | time_limit | interrupted | unchecked
   std::string guarantee;
@@ -58,16 +64,18 @@ struct PlanDocument {
   double seconds = 0;
 
   double gap() const { return objective > 0 ? (objective - lower_bound) / objective : 0.0; }
-  int dimensions() const { return static_cast<int>(variances.size()); }
+  int dimensions() const {
+    return tables ? tables->dimensions : static_cast<int>(variances.size());
+  }
 };
 
 // SHA-256 of the numbers as little-endian float64, in hexadecimal digits.
 std::string VariancesHash(const std::vector<double>& variances);
 
 // TOML, format version 1: scalars, the certificate, the flat table of merges. Arrays longer than 64
-// (alpha, sigma, variances, weights, value, tau) go to an .npz beside the TOML, named and hashed in
-// it; shorter ones stand in the TOML, so that small plans are one file. Reading back gives an equal
-// document. Numbers are written so that they read back exactly.
+// (alpha, sigma, variances, weights, value, tau, and those of tables) go to an .npz beside the
+// TOML, named and hashed in it; shorter ones stand in the TOML, so that small plans are one file.
+// Reading back gives an equal document. Numbers are written so that they read back exactly.
 //
 // The .npz is called STEM-HASH.npz and written first, so that the TOML always names a file that
 // fits it, also when the process is killed between the two; the one that the replaced TOML named is

@@ -79,10 +79,31 @@ MaybeComplaint HasLength(std::string_view key, const std::vector<double>& number
                                                   expected, ", ", std::string(why))};
 }
 
+MaybeComplaint CheckTablesOf(const PlanDocument& d) {
+  const ModelTables& tables = *d.tables;
+  if (d.plan.teacher_steps() != tables.steps) {
+    return Complaint{"A", absl::StrCat("has ", tables.steps, " levels, but the plan ",
+                                       d.plan.teacher_steps(), " steps")};
+  }
+  if (const absl::Status s = CheckTableNumbers(tables); !s.ok()) {
+    return Complaint{"A", std::string(s.message())};
+  }
+  if (tables.tau.empty()) return Complaint{"target", "is empty, expected one per coordinate"};
+  if (!d.alpha.empty() || !d.sigma.empty() || !d.variances.empty() || !d.weights.empty()) {
+    return Complaint{"A", "stands beside a schedule, variances or weights; keep one of the two"};
+  }
+  if (d.objective_surrogate || d.objective_equal_total_time) {
+    return Complaint{d.objective_surrogate ? "objective_surrogate" : "objective_equal_total_time",
+                     "has no meaning for tables; leave it out"};
+  }
+  return std::nullopt;
+}
+
 MaybeComplaint CheckQuestion(const PlanDocument& d) {
   const size_t levels = static_cast<size_t>(d.plan.teacher_steps()) + 1;
   const std::string per_level = "one per level 0..teacher_steps";
   if (d.plan.teacher_steps() < 1) return Complaint{"merges", "the document holds no plan"};
+  if (d.tables) return CheckTablesOf(d);
   if (auto c = HasLength("alpha", d.alpha, levels, per_level)) return c;
   if (auto c = HasLength("sigma", d.sigma, levels, per_level)) return c;
   Schedule schedule;
@@ -127,14 +148,18 @@ MaybeComplaint CheckCertificate(const PlanDocument& d) {
                      absl::StrCat("is \"", d.status, "\", expected optimal, within_gap, ",
                                   "time_limit, interrupted or ", std::string(kUnchecked))};
   }
-  const std::pair<std::string_view, double> figures[] = {
-      {"objective", d.objective},
-      {"objective_surrogate", d.objective_surrogate},
-      {"objective_teacher", d.objective_teacher},
-      {"objective_equal_total_time", d.objective_equal_total_time},
-      {"lower_bound", d.lower_bound},
-      {"tolerance", d.tolerance},
-      {"seconds", d.seconds}};
+  const auto required = [&](std::string_view key, std::optional<double> number) -> MaybeComplaint {
+    if (number) return NotNegative(key, *number);
+    if (d.tables) return std::nullopt;
+    return Complaint{std::string(key), "is missing, expected a number"};
+  };
+  if (auto c = required("objective_surrogate", d.objective_surrogate)) return c;
+  if (auto c = required("objective_equal_total_time", d.objective_equal_total_time)) return c;
+  const std::pair<std::string_view, double> figures[] = {{"objective", d.objective},
+                                                         {"objective_teacher", d.objective_teacher},
+                                                         {"lower_bound", d.lower_bound},
+                                                         {"tolerance", d.tolerance},
+                                                         {"seconds", d.seconds}};
   for (const auto& [key, number] : figures) {
     if (auto c = NotNegative(key, number)) return c;
   }
@@ -162,15 +187,19 @@ MaybeComplaint CheckCertificate(const PlanDocument& d) {
     }
     const std::string key = absl::StrCat("strategies.", s.name);
     if (auto c = NotNegative(key, s.objective)) return c;
-    if (auto c = NotNegative(key, s.objective_equal_total_time)) return c;
+    if (d.tables && s.objective_equal_total_time) {
+      return Complaint{key, "objective_equal_total_time has no meaning for tables; leave it out"};
+    }
+    if (auto c = required(key, s.objective_equal_total_time)) return c;
     if (s.merges_trained < 0) {
       return Complaint{
           key, absl::StrCat("merges_trained is ", s.merges_trained, ", expected 0 or more")};
     }
   }
-  const std::string per_dimension = "one per variance";
+  const std::string per_dimension = d.tables ? "one per coordinate" : "one per variance";
   for (const auto& [key, numbers] : {std::pair{"value", &d.value}, {"tau", &d.tau}}) {
-    if (auto c = HasLength(key, *numbers, d.variances.size(), per_dimension)) return c;
+    if (auto c = HasLength(key, *numbers, static_cast<size_t>(d.dimensions()), per_dimension))
+      return c;
     if (auto c = NotNegative(key, *numbers)) return c;
   }
   return std::nullopt;
@@ -201,6 +230,14 @@ std::string Fingerprint(const PlanDocument& d) {
   seal.Text("basis", d.basis);
   seal.Numbers("variances", d.variances);
   seal.Numbers("weights", d.weights);
+  if (d.tables) {
+    seal.Numbers("A", d.tables->a);
+    seal.Numbers("gamma", d.tables->gamma);
+    seal.Numbers("p", d.tables->p);
+    seal.Numbers("q", d.tables->q);
+    seal.Numbers("target", d.tables->tau);
+    seal.Numbers("table weights", d.tables->weights);
+  }
   seal.Number("sgd", d.budget.sgd ? 1 : 0);
   seal.Number("train_time", d.budget.train_time);
   seal.Number("lr", d.budget.lr);
@@ -219,18 +256,20 @@ std::string Fingerprint(const PlanDocument& d) {
   seal.Text("status", d.status);
   seal.Text("guarantee", d.guarantee);
   seal.Number("objective", d.objective);
-  seal.Number("objective_surrogate", d.objective_surrogate);
+  if (d.objective_surrogate) seal.Number("objective_surrogate", *d.objective_surrogate);
   seal.Number("objective_teacher", d.objective_teacher);
-  seal.Number("objective_equal_total_time", d.objective_equal_total_time);
+  if (d.objective_equal_total_time)
+    seal.Number("objective_equal_total_time", *d.objective_equal_total_time);
   seal.Number("lower_bound", d.lower_bound);
   seal.Number("tolerance", d.tolerance);
   for (const StrategyFigures& s : d.strategies) {
     seal.Text("strategy", s.name);
     seal.Number("objective", s.objective);
-    seal.Number("objective_equal_total_time", s.objective_equal_total_time);
+    if (s.objective_equal_total_time)
+      seal.Number("objective_equal_total_time", *s.objective_equal_total_time);
     seal.Number("merges_trained", s.merges_trained);
   }
-  if (d.variances.size() <= kMostValues) {
+  if (static_cast<size_t>(d.dimensions()) <= kMostValues) {
     seal.Numbers("value", d.value);
     seal.Numbers("tau", d.tau);
   }
@@ -239,6 +278,16 @@ std::string Fingerprint(const PlanDocument& d) {
 
 PlanDocument Normalized(const PlanDocument& document) {
   PlanDocument out = document;
+  if (out.tables) {
+    // What has no meaning is as it is read back.
+    const PlanDocument none;
+    out.schedule_spec = none.schedule_spec;
+    out.data_scale = none.data_scale;
+    out.basis = none.basis;
+    out.budget = none.budget;
+    out.init = none.init;
+    out.reference = none.reference;
+  }
   if (out.budget.sgd) {
     out.budget.train_time = 0;
   } else {
@@ -250,7 +299,11 @@ PlanDocument Normalized(const PlanDocument& document) {
     *text = ReplaceInvalidUtf8(*text);
   }
   for (StrategyFigures& s : out.strategies) s.name = ReplaceInvalidUtf8(s.name);
-  if (out.input_sha256.empty()) out.input_sha256 = VariancesHash(out.variances);
+  if (out.tables) {
+    out.input_sha256.clear();
+  } else if (out.input_sha256.empty()) {
+    out.input_sha256 = VariancesHash(out.variances);
+  }
   return out;
 }
 

@@ -1,4 +1,5 @@
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -42,10 +43,23 @@ Json Tree(const Plan& plan, int node) {
   return out;
 }
 
-Json Figures(double objective, double objective_equal_total_time, int merges_trained) {
+// T rows of d numbers.
+Json Rows(const ModelTables& tables, const std::vector<double>& numbers) {
+  const auto d = static_cast<std::ptrdiff_t>(tables.dimensions);
+  Json out = Json::array();
+  for (auto row = numbers.begin(); row != numbers.end(); row += d) {
+    out.push_back(std::vector<double>(row, row + d));
+  }
+  return out;
+}
+
+Json Figures(double objective, std::optional<double> objective_equal_total_time,
+             int merges_trained) {
   Json out = Json::object();
   out["objective"] = objective;
-  out["objective_equal_total_time"] = objective_equal_total_time;
+  if (objective_equal_total_time) {
+    out["objective_equal_total_time"] = *objective_equal_total_time;
+  }
   out["merges_trained"] = merges_trained;
   return out;
 }
@@ -58,9 +72,11 @@ Json Certificate(const PlanDocument& d) {
   out["lower_bound"] = d.lower_bound;
   out["gap"] = d.gap();
   out["tolerance"] = d.tolerance;
-  out["objective_surrogate"] = d.objective_surrogate;
+  if (d.objective_surrogate) out["objective_surrogate"] = *d.objective_surrogate;
   out["objective_teacher"] = d.objective_teacher;
-  out["objective_equal_total_time"] = d.objective_equal_total_time;
+  if (d.objective_equal_total_time) {
+    out["objective_equal_total_time"] = *d.objective_equal_total_time;
+  }
   out["merges_trained"] = d.plan.size();
   out["strategies"] = Json::object();
   for (const StrategyFigures& s : d.strategies) {
@@ -77,6 +93,18 @@ Json Question(const PlanDocument& d) {
   out["teacher_steps"] = d.plan.teacher_steps();
   out["student_steps"] = d.plan.student_steps();
   out["dimensions"] = d.dimensions();
+  if (d.tables) {
+    const ModelTables& tables = *d.tables;
+    out["space"] = ToString(d.space);
+    out["input"] = d.input;
+    out["A"] = Rows(tables, tables.a);
+    out["gamma"] = Rows(tables, tables.gamma);
+    if (!tables.p.empty()) out["p"] = Rows(tables, tables.p);
+    if (!tables.q.empty()) out["q"] = Rows(tables, tables.q);
+    out["target"] = tables.tau;
+    if (!tables.weights.empty()) out["weights"] = tables.weights;
+    return out;
+  }
   out["schedule"] = d.schedule_spec;
   out["data_scale"] = d.data_scale;
   out["init"] = ToString(d.init);
@@ -121,7 +149,7 @@ Json Answer(const PlanDocument& d) {
     for (const int block : d.plan.blocks()) tree.push_back(Tree(d.plan, block));
     out["tree"] = std::move(tree);
   }
-  if (d.variances.size() <= kMostValues) {
+  if (static_cast<size_t>(d.dimensions()) <= kMostValues) {
     out["value"] = d.value;
     out["tau"] = d.tau;
   }

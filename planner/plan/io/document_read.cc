@@ -17,6 +17,7 @@
 #include "planner/plan/io/evaluate.h"
 #include "planner/plan/io/plan_read.h"
 #include "planner/plan/io/stored_arrays.h"
+#include "planner/plan/io/tables_read.h"
 
 namespace mergeplan::plan_io {
 namespace {
@@ -25,12 +26,34 @@ constexpr int kMostSteps = kMaxTeacherSteps;
 constexpr std::int64_t kMostInt = std::numeric_limits<int>::max();
 constexpr std::int64_t kMostExact = std::int64_t{1} << 53;
 
-constexpr std::string_view kQuestionKeys[] = {
-    "format",     "teacher_steps", "student_steps", "dimensions", "schedule",
-    "alpha",      "sigma",         "data_scale",    "input",      "input_sha256",
-    "basis",      "variances",     "weights",       "train_time", "lr",
-    "iterations", "batch",         "feature_norm",  "init",       "reference",
-    "space",      "blocks",        "merges"};
+constexpr std::string_view kQuestionKeys[] = {"format",
+                                              "teacher_steps",
+                                              "student_steps",
+                                              "dimensions",
+                                              "schedule",
+                                              "alpha",
+                                              "sigma",
+                                              "data_scale",
+                                              "input",
+                                              "input_sha256",
+                                              "basis",
+                                              "variances",
+                                              "weights",
+                                              "train_time",
+                                              "lr",
+                                              "iterations",
+                                              "batch",
+                                              "feature_norm",
+                                              "init",
+                                              "reference",
+                                              "space",
+                                              "blocks",
+                                              "merges",
+                                              "A",
+                                              "gamma",
+                                              "p",
+                                              "q",
+                                              "target"};
 constexpr std::string_view kCertificateKeys[] = {"status",
                                                  "guarantee",
                                                  "objective",
@@ -108,7 +131,7 @@ class DocumentReader {
       if (node != nullptr) {
         return read_.Error(node, name, "stands here and in the .npz that [arrays] names; keep one");
       }
-      return std::optional(stored->second);
+      return std::optional(stored->second.values);
     }
     if (node == nullptr) return std::optional<std::vector<double>>();
     MP_ASSIGN_OR_RETURN(std::vector<double> numbers, read_.Numbers(*node, name));
@@ -149,6 +172,17 @@ class DocumentReader {
     const Node* steps = root_.Find("teacher_steps");
     if (steps != nullptr) {
       MP_ASSIGN_OR_RETURN(steps_, read_.Integer(*steps, "teacher_steps", 1, kMostSteps));
+    }
+    MP_ASSIGN_OR_RETURN(doc_.tables, ReadTables(read_, root_, arrays_));
+    if (doc_.tables) {
+      if (steps != nullptr && steps_ != doc_.tables->steps) {
+        return read_.Error(
+            steps, "teacher_steps",
+            absl::StrCat("is ", steps_, ", but A has ", doc_.tables->steps, " levels"));
+      }
+      steps_ = doc_.tables->steps;
+      MP_RETURN_IF_ERROR(OptionalText(root_, "input", &doc_.input));
+      return Word("space", &doc_.space, ParseSpace);
     }
     MP_RETURN_IF_ERROR(OptionalText(root_, "schedule", &doc_.schedule_spec));
     MP_ASSIGN_OR_RETURN(auto alpha, Array(root_, "alpha"));
@@ -284,7 +318,10 @@ class DocumentReader {
       if (number != expected) {
         return read_.Error(node, key,
                            absl::StrCat("is ", number, ", but ",
-                                        key[0] == 's' ? "blocks" : "variances", " has ", expected));
+                                        key[0] == 's' ? "blocks"
+                                        : doc_.tables ? "A"
+                                                      : "variances",
+                                        " has ", expected));
       }
     }
     const Node* tree = root_.Find("tree");
@@ -307,10 +344,9 @@ class DocumentReader {
     }
     MP_RETURN_IF_ERROR(ReadCertificateKeys(*table));
 
-    const bool lacks_values = doc_.value.empty() && doc_.tau.empty() &&
-                              doc_.variances.size() > kMostValues && form_ == PlanForm::kJson;
+    const bool lacks_values = doc_.value.empty() && doc_.tau.empty() && MayLackValues();
     if (lacks_values) {
-      doc_.value.assign(doc_.variances.size(), 0.0);
+      doc_.value.assign(static_cast<size_t>(doc_.dimensions()), 0.0);
       doc_.tau = doc_.value;
     }
     MP_RETURN_IF_ERROR(Check(*table));
@@ -344,6 +380,25 @@ class DocumentReader {
     return absl::OkStatus();
   }
 
+  // JSON leaves out value and tau of many dimensions.
+  bool MayLackValues() const {
+    return form_ == PlanForm::kJson && static_cast<size_t>(doc_.dimensions()) > kMostValues;
+  }
+
+  // A figure that every plan has but those of tables, which must not have it. `found` is the node
+  // or the error where it is missing.
+  absl::Status Budgeted(const Node& table, const std::string& name, std::string_view key,
+                        const absl::StatusOr<const Node*>& found, std::optional<double>* out) {
+    if (doc_.tables) {
+      const Node* node = table.Find(key);
+      return node == nullptr ? absl::OkStatus()
+                             : read_.Error(node, name, "has no meaning for tables; leave it out");
+    }
+    MP_RETURN_IF_ERROR(found.status());
+    MP_ASSIGN_OR_RETURN(*out, read_.Number(**found, name));
+    return absl::OkStatus();
+  }
+
   absl::Status ReadCertificateKeys(const Node& table) {
     if (form_ == PlanForm::kToml) {
       MP_RETURN_IF_ERROR(read_.CheckKeys(table, "certificate", kCertificateKeys));
@@ -359,14 +414,17 @@ class DocumentReader {
       MP_ASSIGN_OR_RETURN(*out, read_.String(*node, Name(key)));
     }
     for (const auto& [key, out] : {std::pair{"objective", &doc_.objective},
-                                   {"objective_surrogate", &doc_.objective_surrogate},
                                    {"objective_teacher", &doc_.objective_teacher},
-                                   {"objective_equal_total_time", &doc_.objective_equal_total_time},
                                    {"lower_bound", &doc_.lower_bound},
                                    {"tolerance", &doc_.tolerance},
                                    {"seconds", &doc_.seconds}}) {
       MP_ASSIGN_OR_RETURN(const Node* node, require(key));
       MP_ASSIGN_OR_RETURN(*out, read_.Number(*node, Name(key)));
+    }
+    for (const auto& [key, out] :
+         {std::pair{"objective_surrogate", &doc_.objective_surrogate},
+          {"objective_equal_total_time", &doc_.objective_equal_total_time}}) {
+      MP_RETURN_IF_ERROR(Budgeted(table, Name(key), key, require(key), out));
     }
     MP_ASSIGN_OR_RETURN(const Node* strategies, require("strategies"));
     MP_RETURN_IF_ERROR(read_.ExpectTable(*strategies, Name("strategies")));
@@ -376,12 +434,12 @@ class DocumentReader {
       MP_RETURN_IF_ERROR(read_.CheckKeys(node, key, kStrategyKeys));
       StrategyFigures figures;
       figures.name = strategy;
-      for (const auto& [word, out] :
-           {std::pair{"objective", &figures.objective},
-            {"objective_equal_total_time", &figures.objective_equal_total_time}}) {
-        MP_ASSIGN_OR_RETURN(const Node* number, read_.Require(node, key, word));
-        MP_ASSIGN_OR_RETURN(*out, read_.Number(*number, absl::StrCat(key, ".", word)));
-      }
+      MP_ASSIGN_OR_RETURN(const Node* objective, read_.Require(node, key, "objective"));
+      MP_ASSIGN_OR_RETURN(figures.objective, read_.Number(*objective, key + ".objective"));
+      const char* const equal = "objective_equal_total_time";
+      MP_RETURN_IF_ERROR(Budgeted(node, absl::StrCat(key, ".", equal), equal,
+                                  read_.Require(node, key, equal),
+                                  &figures.objective_equal_total_time));
       MP_ASSIGN_OR_RETURN(const Node* trained, read_.Require(node, key, "merges_trained"));
       MP_ASSIGN_OR_RETURN(const std::int64_t count,
                           read_.Integer(*trained, key + ".merges_trained", 0, kMostInt));
@@ -391,8 +449,7 @@ class DocumentReader {
     for (const auto& [key, out] : {std::pair{"value", &doc_.value}, {"tau", &doc_.tau}}) {
       MP_ASSIGN_OR_RETURN(auto numbers, Array(table, key));
       if (numbers) *out = *std::move(numbers);
-      const bool optional = form_ == PlanForm::kJson && doc_.variances.size() > kMostValues;
-      if (!numbers && !optional) return require(key).status();
+      if (!numbers && !MayLackValues()) return require(key).status();
     }
     if (const Node* trained = table.Find("merges_trained")) {
       MP_ASSIGN_OR_RETURN(merges_trained_,
@@ -423,10 +480,11 @@ class DocumentReader {
   absl::Status Uncertify(const Node& at, const std::string& guarantee) {
     doc_.status = std::string(kUnchecked);
     doc_.guarantee = guarantee;
-    doc_.objective = doc_.objective_surrogate = doc_.objective_teacher =
-        doc_.objective_equal_total_time = doc_.lower_bound = doc_.tolerance = doc_.seconds = 0;
+    doc_.objective = doc_.objective_teacher = doc_.lower_bound = doc_.tolerance = doc_.seconds = 0;
+    doc_.objective_surrogate = doc_.objective_equal_total_time =
+        doc_.tables ? std::nullopt : std::optional(0.0);
     doc_.strategies.clear();
-    doc_.value.assign(doc_.variances.size(), 0.0);
+    doc_.value.assign(static_cast<size_t>(doc_.dimensions()), 0.0);
     doc_.tau = doc_.value;
     MP_RETURN_IF_ERROR(Check(at));
     MP_RETURN_IF_ERROR(CheckScheduleFits());

@@ -97,6 +97,24 @@ class TomlText {
     npz_.Add(std::string(key), {static_cast<std::int64_t>(numbers.size())}, numbers);
   }
 
+  // A table of T rows.
+  void Table(std::string_view key, const std::vector<double>& numbers) {
+    const auto d = static_cast<size_t>(d_.tables->dimensions);
+    if (!all_inline_ && numbers.size() > kLongestInlineArray) {
+      stored_.emplace_back(key);
+      npz_.Add(std::string(key), {d_.tables->steps, d_.tables->dimensions}, numbers);
+      return;
+    }
+    std::string out;
+    for (size_t at = 0; at < numbers.size(); at += d) {
+      absl::StrAppend(
+          &out, at > 0 ? ", " : "",
+          Text(std::vector<double>(numbers.begin() + static_cast<std::ptrdiff_t>(at),
+                                   numbers.begin() + static_cast<std::ptrdiff_t>(at + d))));
+    }
+    Line(key, absl::StrCat("[", out, "]"));
+  }
+
   void Heading() {
     const Plan& plan = d_.plan;
     std::string shape = plan.ToString();
@@ -105,16 +123,22 @@ class TomlText {
         &out_,
         "# A merge schedule (mergeplan): %d teacher steps become %d student step%s by %d merge%s "
         "in %d round%s.\n# %s\n"
-        "# Error %.6g against the %s reference, %s; no plan is below %.6g.\n",
+        "# Error %.6g against %s, %s; no plan is below %.6g.\n",
         plan.teacher_steps(), plan.student_steps(), plan.student_steps() == 1 ? "" : "s",
         plan.size(), plan.size() == 1 ? "" : "s", plan.rounds(), plan.rounds() == 1 ? "" : "s",
-        shape, d_.objective, std::string(ToString(d_.reference)), d_.status, d_.lower_bound);
+        shape, d_.objective,
+        d_.tables ? "the target given"
+                  : absl::StrCat("the ", std::string(ToString(d_.reference)), " reference"),
+        d_.status, d_.lower_bound);
     for (const StrategyFigures& s : d_.strategies) {
       if (s.name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_-") != s.name.npos) {
         continue;
       }
-      absl::StrAppendFormat(&out_, "#   %-12s %.6g (at equal total time %.6g)\n", s.name,
-                            s.objective, s.objective_equal_total_time);
+      absl::StrAppendFormat(&out_, "#   %-12s %.6g", s.name, s.objective);
+      if (s.objective_equal_total_time) {
+        absl::StrAppendFormat(&out_, " (at equal total time %.6g)", *s.objective_equal_total_time);
+      }
+      out_ += "\n";
     }
     out_ +=
         "# Merges, blocks and everything above [certificate] may be edited by hand; the figures "
@@ -125,6 +149,10 @@ class TomlText {
   void Question() {
     Line("format", absl::StrCat(kPlanFormat));
     out_ += "\n# The question.\n";
+    if (d_.tables) {
+      Tables(*d_.tables);
+      return;
+    }
     Line("schedule", Quoted(d_.schedule_spec));
     Line("teacher_steps", absl::StrCat(d_.plan.teacher_steps()));
     Line("student_steps", absl::StrCat(d_.plan.student_steps()));
@@ -150,6 +178,20 @@ class TomlText {
     Array("sigma", d_.sigma);
   }
 
+  void Tables(const ModelTables& tables) {
+    Line("teacher_steps", absl::StrCat(tables.steps));
+    Line("student_steps", absl::StrCat(d_.plan.student_steps()));
+    Line("dimensions", absl::StrCat(tables.dimensions));
+    Line("space", Quoted(ToString(d_.space)));
+    Line("input", Quoted(d_.input));
+    Table("A", tables.a);
+    Table("gamma", tables.gamma);
+    if (!tables.p.empty()) Table("p", tables.p);
+    if (!tables.q.empty()) Table("q", tables.q);
+    Array("target", tables.tau);
+    if (!tables.weights.empty()) Array("weights", tables.weights);
+  }
+
   void Merges() {
     out_ += "\n# The plan: its final blocks, and the merges, children before parents.\n";
     Line("blocks", Text(d_.plan.BlockRanges()));
@@ -172,9 +214,10 @@ class TomlText {
     Line("lower_bound", Text(d_.lower_bound));
     Line("gap", Text(d_.gap()));
     Line("tolerance", Text(d_.tolerance));
-    Line("objective_surrogate", Text(d_.objective_surrogate));
+    if (d_.objective_surrogate) Line("objective_surrogate", Text(*d_.objective_surrogate));
     Line("objective_teacher", Text(d_.objective_teacher));
-    Line("objective_equal_total_time", Text(d_.objective_equal_total_time));
+    if (d_.objective_equal_total_time)
+      Line("objective_equal_total_time", Text(*d_.objective_equal_total_time));
     Line("merges_trained", absl::StrCat(d_.plan.size()));
     Line("seconds", Text(d_.seconds));
     Line("fingerprint", Quoted(Fingerprint(d_)));
@@ -186,7 +229,10 @@ class TomlText {
           s.name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_-") == s.name.npos;
       Line(bare ? s.name : Quoted(s.name),
            absl::StrCat("{ objective = ", Text(s.objective),
-                        ", objective_equal_total_time = ", Text(s.objective_equal_total_time),
+                        s.objective_equal_total_time
+                            ? absl::StrCat(", objective_equal_total_time = ",
+                                           Text(*s.objective_equal_total_time))
+                            : "",
                         ", merges_trained = ", s.merges_trained, " }"));
     }
   }

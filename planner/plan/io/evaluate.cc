@@ -22,11 +22,14 @@ absl::Status CheckFinite(double number, const char* what) {
 }  // namespace
 
 absl::StatusOr<Model> ModelOf(const PlanDocument& document) {
-  if (static_cast<double>(document.alpha.size()) * document.dimensions() > kMostEntries) {
+  const size_t levels =
+      document.tables ? static_cast<size_t>(document.tables->steps) : document.alpha.size();
+  if (static_cast<double>(levels) * document.dimensions() > kMostEntries) {
     return absl::ResourceExhaustedError(absl::StrCat(
-        document.alpha.size(), " levels times ", document.dimensions(),
-        " dimensions are more than the ", kMostEntries, " that a model's tables may have"));
+        levels, " levels times ", document.dimensions(), " dimensions are more than the ",
+        kMostEntries, " that a model's tables may have"));
   }
+  if (document.tables) return Model::FromTables(*document.tables);
   ModelSpec spec;
   spec.schedule.spec = document.schedule_spec;
   spec.schedule.name = document.schedule_spec;
@@ -42,8 +45,18 @@ absl::StatusOr<Model> ModelOf(const PlanDocument& document) {
   return Model::Create(std::move(spec));
 }
 
+absl::Status CheckHasSchedule(const PlanDocument& document, const std::string& path) {
+  if (!document.tables) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      path,
+      ": is a plan of bare tables (A, gamma), expected one made with a schedule, variances and a "
+      "budget; make it without --tables"));
+}
+
 absl::StatusOr<StrategyFigures> FiguresOf(const Model& model, std::string name, const Plan& plan) {
-  StrategyFigures out{std::move(name), model.Objective(plan), 0, plan.size()};
+  StrategyFigures out{std::move(name), model.Objective(plan), std::nullopt, plan.size()};
+  MP_RETURN_IF_ERROR(CheckFinite(out.objective, "the objective"));
+  if (!model.has_schedule()) return out;
   out.objective_equal_total_time = out.objective;
   const int total = plan.teacher_steps() - plan.student_steps();
   if (plan.size() > 0 && plan.size() != total) {
@@ -51,9 +64,8 @@ absl::StatusOr<StrategyFigures> FiguresOf(const Model& model, std::string name, 
                         model.WithBudget(model.budget().SharedOver(plan.size(), total)));
     out.objective_equal_total_time = shared.Objective(plan);
   }
-  MP_RETURN_IF_ERROR(CheckFinite(out.objective, "the objective"));
   MP_RETURN_IF_ERROR(
-      CheckFinite(out.objective_equal_total_time, "the objective at equal total time"));
+      CheckFinite(*out.objective_equal_total_time, "the objective at equal total time"));
   return out;
 }
 
@@ -64,10 +76,13 @@ absl::Status ComputeFigures(const Model& model, PlanDocument* document) {
   document->objective_equal_total_time = own.objective_equal_total_time;
   document->value = model.Value(plan);
   document->tau.assign(model.tau().begin(), model.tau().end());
-  document->objective_surrogate = model.Objective(document->value, Reference::kSurrogate);
+  document->objective_surrogate.reset();
+  if (model.has_schedule()) {
+    document->objective_surrogate = model.Objective(document->value, Reference::kSurrogate);
+    MP_RETURN_IF_ERROR(CheckFinite(*document->objective_surrogate, "the surrogate objective"));
+  }
   document->objective_teacher = model.Objective(document->value, Reference::kTeacher);
-  document->tolerance = model.Tolerance(document->value, model.spec().reference);
-  MP_RETURN_IF_ERROR(CheckFinite(document->objective_surrogate, "the surrogate objective"));
+  document->tolerance = model.Tolerance(document->value);
   MP_RETURN_IF_ERROR(CheckFinite(document->objective_teacher, "the teacher objective"));
   MP_RETURN_IF_ERROR(CheckFinite(document->tolerance, "the tolerance"));
 

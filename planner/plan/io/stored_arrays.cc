@@ -8,14 +8,14 @@
 #include "absl/strings/str_cat.h"
 #include "planner/base/file.h"
 #include "planner/base/status_macros.h"
-#include "planner/data/npz.h"
 
 namespace mergeplan::plan_io {
 namespace {
 
 constexpr std::string_view kArraysKeys[] = {"file", "sha256", "names"};
-constexpr std::string_view kArrayNames[] = {"alpha",   "sigma", "variances",
-                                            "weights", "value", "tau"};
+constexpr std::string_view kArrayNames[] = {
+    "alpha", "sigma", "variances", "weights", "value", "tau", "A", "gamma", "p", "q", "target"};
+constexpr std::string_view kTables[] = {"A", "gamma", "p", "q"};
 
 }  // namespace
 
@@ -52,7 +52,7 @@ absl::StatusOr<StoredArrays> ReadStoredArrays(const NodeReader& read, const Node
     if (std::find(std::begin(kArrayNames), std::end(kArrayNames), key) == std::end(kArrayNames)) {
       return read.Error(&item, "arrays.names",
                         absl::StrCat("unknown array \"", key, "\", expected alpha, sigma, ",
-                                     "variances, weights, value or tau"));
+                                     "variances, weights, value, tau, A, gamma, p, q or target"));
     }
     auto array = ReadNpzArray(npz, key);
     if (!array.ok()) {
@@ -60,12 +60,14 @@ absl::StatusOr<StoredArrays> ReadStoredArrays(const NodeReader& read, const Node
           read.Error(&item, "arrays.names", std::string(array.status().message()));
       return absl::Status(array.status().code(), error.message());
     }
-    if (array->shape.size() != 1) {
-      return read.Error(
-          &item, "arrays.names",
-          absl::StrCat(npz, " holds ", key, " with ", array->shape.size(), " axes, expected one"));
+    const size_t axes =
+        std::find(std::begin(kTables), std::end(kTables), key) == std::end(kTables) ? 1 : 2;
+    if (array->shape.size() != axes) {
+      return read.Error(&item, "arrays.names",
+                        absl::StrCat(npz, " holds ", key, " with ", array->shape.size(),
+                                     " axes, expected ", axes == 1 ? "one" : "two"));
     }
-    arrays[std::move(key)] = std::move(array->values);
+    arrays[std::move(key)] = *std::move(array);
   }
   return arrays;
 }

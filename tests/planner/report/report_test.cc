@@ -171,9 +171,9 @@ TEST(ReportTest, FiguresAtEqualTotalTimeComeFromThePlan) {
   Example example({});
   const std::string html = Page(example.input);
   for (const StrategyFigures& figures : example.plan.strategies) {
-    EXPECT_THAT(html, HasSubstr(NumberHtml(figures.objective_equal_total_time)));
+    EXPECT_THAT(html, HasSubstr(NumberHtml(*figures.objective_equal_total_time)));
   }
-  EXPECT_THAT(html, HasSubstr(NumberHtml(example.plan.objective_equal_total_time)));
+  EXPECT_THAT(html, HasSubstr(NumberHtml(*example.plan.objective_equal_total_time)));
 }
 
 TEST(ReportTest, WithoutRunsOrSpectrumOrPlan) {
