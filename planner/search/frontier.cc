@@ -5,6 +5,7 @@
 #include <tuple>
 #include <utility>
 
+#include "planner/search/cuda/offload.h"
 #include "planner/search/parallel.h"
 
 namespace mergeplan::search {
@@ -20,7 +21,9 @@ Pass::Pass(const Model& model, const Bounds& bounds, PassOptions options)
       at_(model.steps()),
       nodes_(at_.size()),
       products_(shape_ == Shape::kNary ? at_.size() : 0),
-      prefixes_(static_cast<std::size_t>(blocks_) * model.steps()) {}
+      prefixes_(static_cast<std::size_t>(blocks_) * model.steps()) {
+  if (options_.offload != nullptr) options_.offload->NewPass();
+}
 
 bool Pass::Stopped() {
   if (stopped_.load(std::memory_order_relaxed)) return true;
@@ -45,20 +48,45 @@ const Frontier& Pass::LeftOf(int i, int m) const {
   return shape_ == Shape::kNary ? products_[at_(i, m)] : nodes_[at_(i, m)];
 }
 
-void Pass::Pairs(int i, int j, bool merge, bool prefix, int layer, const double* a, const double* b,
+void Pass::Pairs(const Place& place, const double* a, const double* b,
                  std::vector<Candidate>& out) {
   const std::size_t n = columns_.size();
+  const int i = place.i, j = place.j;
+  const bool merge = place.merge;
   const std::vector<double> start = merge ? tables_.ConstantStart(model_, columns_, i, j) : none_;
   constexpr std::int64_t kPerCheck = 1024;
   std::int64_t looked = 0;
   const bool counted = limited();
-  const int followed_by = prefix                          ? 0
+  const int followed_by = place.prefix                    ? 0
                           : !merge                        ? 1
                           : blocks_ > 1                   ? 0
                           : i == 1 && j == model_.steps() ? 0
                                                           : 1;
+  const auto counts_of = [&](int m, int l, int r) -> Counts {
+    if (!counted) return {};
+    const Counts left = LeftOf(place, m).counts[l], right = nodes_[at_(m + 1, j)].counts[r];
+    return {left.merges + right.merges + (merge ? 1 : 0),
+            std::max(left.rounds, right.rounds) + (merge ? 1 : 0)};
+  };
+  const auto add = [&](int m, int l, int r, double bound) {
+    const Counts counts = counts_of(m, l, r);
+    if (counted && !Allowed(counts, followed_by)) return;
+    out.push_back({bound, {Origin::kPair, m, l, r}, counts});
+  };
+  const auto look = [&](const CandidateRule& rule, int m, int l) {
+    const double* u = LeftOf(place, m).row(l);
+    const Frontier& right = nodes_[at_(m + 1, j)];
+    for (int r = 0; r < right.size(); ++r) {
+      if (counted && !Allowed(counts_of(m, l, r), followed_by)) continue;
+      const double bound = CandidateBound(n, rule, u, right.row(r), a, b, options_.threshold);
+      if (bound < options_.threshold) add(m, l, r, bound);
+    }
+  };
+  // What may go to a device is put off until all of it is known.
+  const bool put_off = PairsWorthDevice(place);
+  std::vector<std::pair<int, int>> runs;  // middle, entry of the left part
   for (int m = i; m < j; ++m) {
-    const Frontier& left = prefix ? prefixes_[bounds_.Layer(layer, m)] : LeftOf(i, m);
+    const Frontier& left = LeftOf(place, m);
     const Frontier& right = nodes_[at_(m + 1, j)];
     if (left.size() == 0 || right.size() == 0) continue;
     const CandidateRule rule = RuleFor(model_, tables_, i, m, j, merge, start);
@@ -78,27 +106,28 @@ void Pass::Pairs(int i, int j, bool merge, bool prefix, int layer, const double*
         ++looked;
         continue;
       }
-      for (int r = 0; r < right.size(); ++r) {
-        Counts counts;
-        if (counted) {
-          counts.merges = left.counts[l].merges + right.counts[r].merges + (merge ? 1 : 0);
-          counts.rounds = std::max(left.counts[l].rounds, right.counts[r].rounds) + (merge ? 1 : 0);
-          if (!Allowed(counts, followed_by)) continue;
-        }
-        const double bound = bound_of(left.row(l), right.row(r));
-        if (bound < options_.threshold) out.push_back({bound, {Origin::kPair, m, l, r}, counts});
-      }
       looked += right.size();
+      if (put_off) {
+        runs.emplace_back(m, l);
+      } else {
+        look(rule, m, l);
+      }
     }
     if (looked < kPerCheck) continue;
     candidates_ += std::exchange(looked, 0);
     if (Stopped()) return;
   }
   candidates_ += looked;
+  if (runs.empty() || PairsOnDevice(place, a, b, runs, add)) return;
+  for (const auto& [m, l] : runs) {
+    if (Stopped()) return;
+    look(RuleFor(model_, tables_, i, m, j, merge, start), m, l);
+  }
 }
 
-void Pass::Select(bool root, const double* a, const double* b, std::vector<Candidate>& candidates,
-                  Frontier& frontier, const std::function<void(const Origin&, double*)>& value) {
+void Pass::Select(bool root, const Place& place, const double* a, const double* b,
+                  std::vector<Candidate>& candidates, Frontier& frontier,
+                  const std::function<void(const Origin&, double*)>& value) {
   const std::size_t n = columns_.size();
   frontier.columns = n;
   // At the root the bound is the objective itself, so the first ones are enough.
@@ -124,7 +153,13 @@ void Pass::Select(bool root, const double* a, const double* b, std::vector<Candi
   const double* sign = columns_.sign.data();
   const bool counted = limited();
   int since_check = 0;
+  bool may_offload = options_.offload != nullptr && !root && !options_.width;
   for (std::size_t next = 0; next < candidates.size() && frontier.size() < width; ++next) {
+    if (may_offload &&
+        options_.offload->WorthFilter(candidates.size() - next, frontier.size(), n)) {
+      if (SelectOnDevice(place, a, b, candidates, next, kept_squares, frontier)) break;
+      may_offload = false;
+    }
     if (options_.width) {
       std::pop_heap(candidates.begin(), rest, worse);
       --rest;
@@ -208,7 +243,7 @@ void Pass::Interval(int i, int j) {
       if (bound < options_.threshold)
         candidates.push_back({bound, {Origin::kAllSteps, 0, 0, 0}, {1, 1}});
     }
-    if (!OneNodePerInterval(shape_)) Pairs(i, j, true, false, 0, a, b, candidates);
+    if (!OneNodePerInterval(shape_)) Pairs({i, j, true}, a, b, candidates);
     const auto value = [&](const Origin& origin, double* x) {
       if (origin.kind == Origin::kAllSteps) {
         CandidateValue(n, all_steps(), bounds_.all_steps[at_(i, j - 1)], tables_.leaf[j - 1], x);
@@ -218,7 +253,7 @@ void Pass::Interval(int i, int j) {
       CandidateValue(n, rule, LeftOf(i, origin.middle).row(origin.left),
                      nodes_[at_(origin.middle + 1, j)].row(origin.right), x);
     };
-    Select(i == 1 && j == T, a, b, candidates, nodes, value);
+    Select(i == 1 && j == T, {i, j, true}, a, b, candidates, nodes, value);
   }
 
   if (shape_ != Shape::kNary || j == T) return;  // a product is always followed by a node
@@ -231,7 +266,7 @@ void Pass::Interval(int i, int j) {
     if (bound < options_.threshold && Allowed(counts, 1))
       candidates.push_back({bound, {Origin::kNode, 0, k, 0}, counts});
   }
-  if (i < j) Pairs(i, j, false, false, 0, a, b, candidates);
+  if (i < j) Pairs({i, j}, a, b, candidates);
   const auto value = [&](const Origin& origin, double* x) {
     if (origin.kind == Origin::kNode) {
       std::copy(nodes.row(origin.left), nodes.row(origin.left) + n, x);
@@ -241,7 +276,7 @@ void Pass::Interval(int i, int j) {
     CandidateValue(n, rule, LeftOf(i, origin.middle).row(origin.left),
                    nodes_[at_(origin.middle + 1, j)].row(origin.right), x);
   };
-  Select(false, a, b, candidates, products_[ij], value);
+  Select(false, {i, j}, a, b, candidates, products_[ij], value);
 }
 
 void Pass::Prefixes() {
@@ -266,7 +301,7 @@ void Pass::Prefixes() {
           }
         }
       } else {
-        Pairs(1, j, false, true, count - 1, a, b, candidates);
+        Pairs({1, j, false, true, count - 1}, a, b, candidates);
       }
       const auto value = [&](const Origin& origin, double* x) {
         if (origin.kind == Origin::kNode) {
@@ -277,7 +312,8 @@ void Pass::Prefixes() {
         CandidateValue(n, rule, prefixes_[bounds_.Layer(count - 1, origin.middle)].row(origin.left),
                        nodes_[at_(origin.middle + 1, j)].row(origin.right), x);
       };
-      Select(count == blocks_, a, b, candidates, prefixes_[layer], value);
+      Select(count == blocks_, {1, j, false, true, count - 1}, a, b, candidates, prefixes_[layer],
+             value);
     });
   }
 }

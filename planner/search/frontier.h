@@ -12,6 +12,11 @@
 
 namespace mergeplan::search {
 
+class Offload;
+namespace device {
+struct Setting;
+}
+
 // Where a candidate comes from.
 struct Origin {
   enum Kind : int { kStep, kAllSteps, kNode, kPair };
@@ -60,7 +65,8 @@ struct PassOptions {
   // machine).
   std::int64_t max_candidates = std::numeric_limits<std::int64_t>::max();
   int threads = 1;
-  std::function<bool()> stop;                       // asked now and then; true abandons the pass
+  Offload* offload = nullptr;  // where the widest intervals go; null: none goes anywhere
+  std::function<bool()> stop;  // asked now and then; true abandons the pass
   std::size_t memory_limit = std::size_t{6} << 30;  // bytes of frontier values
 };
 
@@ -92,14 +98,34 @@ class Pass {
     Counts counts;
   };
 
+  // The interval (or prefix, of `layer` blocks and one more) that candidates are for.
+  struct Place {
+    int i = 0, j = 0;
+    bool merge = false, prefix = false;
+    int layer = 0;
+  };
+
   void Interval(int i, int j);
   void Prefixes();
   // Looks at all pairs left[m] x right(m+1..j) and adds those below the threshold to `out`.
-  void Pairs(int i, int j, bool merge, bool prefix, int layer, const double* a, const double* b,
-             std::vector<Candidate>& out);
+  void Pairs(const Place& place, const double* a, const double* b, std::vector<Candidate>& out);
   // Keeps what no kept part covers.
-  void Select(bool root, const double* a, const double* b, std::vector<Candidate>& candidates,
-              Frontier& frontier, const std::function<void(const Origin&, double*)>& value);
+  void Select(bool root, const Place& place, const double* a, const double* b,
+              std::vector<Candidate>& candidates, Frontier& frontier,
+              const std::function<void(const Origin&, double*)>& value);
+  // The same on a device (cuda/pass.cc): `look` is told the middle, left and right entry and bound
+  // of every pair of `runs` (middle, left entry) below the threshold. False, with nothing done:
+  // there is no device, or it failed.
+  bool PairsWorthDevice(const Place& place) const;
+  bool PairsOnDevice(const Place& place, const double* a, const double* b,
+                     const std::vector<std::pair<int, int>>& runs,
+                     const std::function<void(int, int, int, double)>& look);
+  // Takes the candidates from `next` on.
+  bool SelectOnDevice(const Place& place, const double* a, const double* b,
+                      const std::vector<Candidate>& candidates, std::size_t next,
+                      const std::vector<double>& kept_squares, Frontier& frontier);
+  device::Setting SettingOf(const Place& place, const double* a, const double* b,
+                            const std::vector<double>& start) const;
   void SetBest(Frontier& frontier) const;
   bool limited() const { return options_.max_merges > 0 || options_.max_rounds > 0; }
   // Can a part with these counts be a part of a plan within the limits, where so many merges are
@@ -111,6 +137,9 @@ class Pass {
   void BuildProduct(PlanBuilder& builder, int i, int j, int entry, std::vector<Range>& out) const;
 
   const Frontier& LeftOf(int i, int m) const;
+  const Frontier& LeftOf(const Place& place, int m) const {
+    return place.prefix ? prefixes_[bounds_.Layer(place.layer, m)] : LeftOf(place.i, m);
+  }
 
   const Model& model_;
   const Bounds& bounds_;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -16,6 +17,12 @@ struct SearchProgress {
   double lower_bound = 0;  // of every plan
 };
 
+// What the widest intervals are worked on. kAuto: a CUDA device where there is one and an interval
+// is worth it. kCuda: the same, and an error where there is none. kEmulation: the device's kernels
+// as loops on the processor, for tests. The plan, its objective and the bound are the same with
+// all.
+enum class SearchDevice { kAuto, kCpu, kCuda, kEmulation };
+
 struct SearchOptions {
   int student_steps = 1;  // N blocks, 1 <= N <= T
   Space space = Space::kNary;
@@ -27,6 +34,10 @@ struct SearchOptions {
   // > 0: the lower bound is computed with at most so many groups of neighbouring variances. 0: as
   // many as the gap and the memory ask for, or none at all.
   int groups = 0;
+  SearchDevice device = SearchDevice::kAuto;
+  // Pairs times columns from which on an interval goes to the device. Nothing: Offload::kLeastWork
+  // (planner/search/cuda/offload.h).
+  std::optional<double> device_least_work;
   std::function<bool()> interrupted;  // asked now and then; true stops with what there is
   // Told whenever a better plan or bound is found, from the thread that called Solve.
   std::function<void(const SearchProgress&)> progress;
@@ -44,6 +55,8 @@ struct SearchResult {
   SearchStatus status = SearchStatus::kOptimal;
   std::string guarantee;  // in words: what is proven, and by what
   int groups = 0;         // > 0: so many groups of neighbouring variances carry the lower bound
+  // What the passes ran on: "cpu", or the device's name; and why it was given up, if it was.
+  std::string device = "cpu";
   double seconds = 0;
 
   // (objective - lower_bound) / objective, 0 where the objective is 0.

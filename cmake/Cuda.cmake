@@ -1,0 +1,88 @@
+# CUDA kernels of the search (planner/search/cuda), optional:
+#   MERGEPLAN_CUDA=AUTO (default)  where nvcc is found: $CUDACXX, the bin folders of $CUDA_PATH and
+#                                  $CUDAToolkit_ROOT, $PATH. Sanitizer builds do without.
+#   MERGEPLAN_CUDA=ON              nvcc must be there
+#   MERGEPLAN_CUDA=OFF             never
+# MERGEPLAN_CUDA_ARCHITECTURES lists the architectures with machine code of their own; newer devices
+# translate the last one's PTX.
+#
+# CUDA is not made a language of the project: one file needs nvcc, and the language would bring its
+# libraries and flags into the link of every program, LibTorch's among them. The runtime is linked
+# statically and looks for the driver when it is first used, so a program starts without either.
+#
+# mergeplan_cuda_object(OUT FILE.cu) compiles one file and sets OUT to the object.
+
+set(MERGEPLAN_CUDA AUTO CACHE STRING "CUDA kernels in the search: AUTO, ON or OFF")
+set_property(CACHE MERGEPLAN_CUDA PROPERTY STRINGS AUTO ON OFF)
+set(MERGEPLAN_CUDA_ARCHITECTURES "80;90" CACHE STRING "CUDA architectures to compile for")
+
+set(MERGEPLAN_HAVE_CUDA OFF)
+if(MERGEPLAN_CUDA STREQUAL "AUTO" AND MERGEPLAN_SANITIZE)
+  set(_cuda_wanted OFF)
+elseif(MERGEPLAN_CUDA STREQUAL "AUTO")
+  set(_cuda_wanted AUTO)
+elseif(MERGEPLAN_CUDA)
+  set(_cuda_wanted ON)
+else()
+  set(_cuda_wanted OFF)
+endif()
+
+if(_cuda_wanted)
+  if(DEFINED ENV{CUDACXX} AND NOT "$ENV{CUDACXX}" STREQUAL "")
+    find_program(MERGEPLAN_NVCC NAMES "$ENV{CUDACXX}")
+  endif()
+  find_program(MERGEPLAN_NVCC NAMES nvcc HINTS "$ENV{CUDA_PATH}/bin" "$ENV{CUDAToolkit_ROOT}/bin")
+  set(_cuda_problem "")
+  if(NOT MERGEPLAN_NVCC)
+    set(_cuda_problem "nvcc was not found (PATH, CUDACXX, CUDA_PATH)")
+  else()
+    get_filename_component(_cuda_bin "${MERGEPLAN_NVCC}" REALPATH)
+    get_filename_component(_cuda_bin "${_cuda_bin}" DIRECTORY)
+    find_library(
+      MERGEPLAN_CUDART
+      NAMES libcudart_static.a
+      HINTS "${_cuda_bin}/.." "${MERGEPLAN_NVCC}/../.."
+      PATH_SUFFIXES lib64 lib targets/x86_64-linux/lib)
+    if(NOT MERGEPLAN_CUDART)
+      set(_cuda_problem "libcudart_static.a was not found beside ${MERGEPLAN_NVCC}")
+    endif()
+  endif()
+  if(NOT _cuda_problem)
+    set(MERGEPLAN_HAVE_CUDA ON)
+    message(STATUS "CUDA kernels: ${MERGEPLAN_NVCC}, architectures ${MERGEPLAN_CUDA_ARCHITECTURES}")
+  elseif(_cuda_wanted STREQUAL "AUTO")
+    message(STATUS "CUDA kernels: none, ${_cuda_problem}")
+  else()
+    message(FATAL_ERROR "MERGEPLAN_CUDA is ${MERGEPLAN_CUDA}, but ${_cuda_problem}")
+  endif()
+endif()
+
+if(MERGEPLAN_HAVE_CUDA)
+  add_library(mergeplan_cudart INTERFACE)
+  # Its symbols stay inside: LibTorch's CUDA libraries, opened later, bring a runtime of their own.
+  target_link_libraries(mergeplan_cudart INTERFACE "${MERGEPLAN_CUDART}" Threads::Threads ${CMAKE_DL_LIBS} rt)
+  target_link_options(mergeplan_cudart INTERFACE "LINKER:--exclude-libs,libcudart_static.a")
+endif()
+
+function(mergeplan_cuda_object out file)
+  get_filename_component(name "${file}" NAME)
+  set(object "${CMAKE_CURRENT_BINARY_DIR}/${name}.o")
+  set(codes)
+  foreach(arch IN LISTS MERGEPLAN_CUDA_ARCHITECTURES)
+    list(APPEND codes "-gencode=arch=compute_${arch},code=sm_${arch}")
+  endforeach()
+  list(GET MERGEPLAN_CUDA_ARCHITECTURES -1 last)
+  list(APPEND codes "-gencode=arch=compute_${last},code=compute_${last}")
+  add_custom_command(
+    OUTPUT "${object}"
+    COMMAND
+      "${MERGEPLAN_NVCC}" -ccbin "${CMAKE_CXX_COMPILER}" -std=c++17 -O3 -fmad=false ${codes} "-I${PROJECT_SOURCE_DIR}"
+      -Werror all-warnings "-Xcompiler=-fPIC,-fvisibility=hidden,-Wall,-Wextra" -MD -MF "${object}.d" -MT "${object}"
+      -c "${CMAKE_CURRENT_SOURCE_DIR}/${file}" -o "${object}"
+    DEPENDS "${file}"
+    DEPFILE "${object}.d"
+    COMMENT "Compiling CUDA kernels ${file}"
+    VERBATIM)
+  set_source_files_properties("${object}" PROPERTIES EXTERNAL_OBJECT ON GENERATED ON)
+  set(${out} "${object}" PARENT_SCOPE)
+endfunction()

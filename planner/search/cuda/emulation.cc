@@ -1,0 +1,96 @@
+#include <cstdlib>
+#include <cstring>
+
+#include "planner/search/cuda/backend.h"
+
+namespace mergeplan::search::device {
+namespace {
+
+// Blocks of kThreads threads as launch.cu has them, the last block first and in each the last
+// thread first: what came out in order by luck does not come out so here.
+template <class Body>
+void Blocks(std::size_t threads, const Body& body) {
+  const std::size_t blocks = (threads + kThreads - 1) / kThreads;
+  for (std::size_t block = blocks; block-- > 0;) {
+    for (std::size_t thread = kThreads; thread-- > 0;) {
+      const std::size_t at = block * kThreads + thread;
+      if (at < threads) body(at);
+    }
+  }
+}
+
+class EmulationBackend : public Backend {
+ public:
+  std::string name() const override { return "emulation"; }
+
+  absl::StatusOr<void*> Allocate(std::size_t bytes) override {
+    void* memory = std::malloc(bytes == 0 ? 1 : bytes);
+    if (memory == nullptr) return absl::ResourceExhaustedError("out of memory");
+    return memory;
+  }
+  void Release(void* memory) override { std::free(memory); }
+  absl::Status Upload(void* to, const void* from, std::size_t bytes) override {
+    return Copy(to, from, bytes);
+  }
+  absl::Status Download(void* to, const void* from, std::size_t bytes) override {
+    return Copy(to, from, bytes);
+  }
+  absl::Status Copy(void* to, const void* from, std::size_t bytes) override {
+    if (bytes > 0) std::memcpy(to, from, bytes);
+    return absl::OkStatus();
+  }
+  absl::Status Zero(void* to, std::size_t bytes) override {
+    if (bytes > 0) std::memset(to, 0, bytes);
+    return absl::OkStatus();
+  }
+
+  absl::Status Run(const TileArgs& q) override {
+    Blocks(TiledSize(q.n, q.entries), [&](std::size_t at) { TileThread(q, at); });
+    return absl::OkStatus();
+  }
+  absl::Status Run(const UntileArgs& q) override {
+    Blocks(TiledSize(q.n, q.entries), [&](std::size_t at) { UntileThread(q, at); });
+    return absl::OkStatus();
+  }
+  absl::Status Run(const PairArgs& q) override {
+    Blocks(static_cast<std::size_t>(q.end - q.begin), [&](std::size_t at) {
+      double bound;
+      if (PairThread(q, q.begin + at, &bound)) q.found[(*q.count)++] = {bound, q.begin + at};
+    });
+    return absl::OkStatus();
+  }
+  absl::Status Run(const ValueArgs& q) override {
+    Blocks(TiledSize(q.n, q.count), [&](std::size_t at) { ValueThread(q, at); });
+    return absl::OkStatus();
+  }
+  absl::Status Run(const CoveredArgs& q) override {
+    Blocks(CoveredThreads(q), [&](std::size_t at) { CoveredThread(q, at); });
+    return absl::OkStatus();
+  }
+  absl::Status Run(const AmongArgs& q) override {
+    Blocks(q.count * q.count, [&](std::size_t at) { AmongThread(q, at); });
+    return absl::OkStatus();
+  }
+  absl::Status Run(const AppendArgs& q) override {
+    Blocks(q.count * q.n, [&](std::size_t at) { AppendThread(q, at); });
+    return absl::OkStatus();
+  }
+  absl::Status Run(const SlackArgs& q) override {
+    Blocks(q.most, [&](std::size_t at) { LossThread(q, at); });
+    Least least[kThreads];
+    for (unsigned thread = kThreads; thread-- > 0;) least[thread] = DecideShare(q, thread);
+    for (unsigned half = kThreads / 2; half > 0; half /= 2) {
+      for (unsigned thread = half; thread-- > 0;)
+        least[thread] = LeastOf(least[thread], least[thread + half]);
+    }
+    for (unsigned thread = kThreads; thread-- > 0;) DecideColumns(q, least[0], thread);
+    DecideLast(q, least[0]);
+    return absl::OkStatus();
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Backend> Emulation() { return std::make_unique<EmulationBackend>(); }
+
+}  // namespace mergeplan::search::device

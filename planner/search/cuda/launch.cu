@@ -1,0 +1,145 @@
+#include "planner/search/cuda/launch.h"
+
+#include <cstdio>
+
+#include <cuda_runtime.h>
+
+// Kernels: each calls the thread of its name in bodies.h. Compiled with -fmad=false, so that sums
+// of products are rounded as on the processor.
+namespace mergeplan::search::device::cuda {
+namespace {
+
+__device__ std::size_t Thread() {
+  return static_cast<std::size_t>(blockIdx.x) * kThreads + threadIdx.x;
+}
+
+__global__ void TileKernel(TileArgs q, std::size_t threads) {
+  if (Thread() < threads) TileThread(q, Thread());
+}
+__global__ void UntileKernel(UntileArgs q, std::size_t threads) {
+  if (Thread() < threads) UntileThread(q, Thread());
+}
+__global__ void PairKernel(PairArgs q, std::size_t threads) {
+  if (Thread() >= threads) return;
+  const std::uint64_t pair = q.begin + Thread();
+  double bound;
+  if (PairThread(q, pair, &bound)) q.found[atomicAdd(q.count, 1ULL)] = {bound, pair};
+}
+__global__ void ValueKernel(ValueArgs q, std::size_t threads) {
+  if (Thread() < threads) ValueThread(q, Thread());
+}
+__global__ void CoveredKernel(CoveredArgs q, std::size_t threads) {
+  if (Thread() < threads) CoveredThread(q, Thread());
+}
+__global__ void AmongKernel(AmongArgs q, std::size_t threads) {
+  if (Thread() < threads) AmongThread(q, Thread());
+}
+__global__ void AppendKernel(AppendArgs q, std::size_t threads) {
+  if (Thread() < threads) AppendThread(q, Thread());
+}
+__global__ void LossKernel(SlackArgs q, std::size_t threads) {
+  if (Thread() < threads) LossThread(q, Thread());
+}
+// One block.
+__global__ void DecideKernel(SlackArgs q) {
+  __shared__ Least least[kThreads];
+  least[threadIdx.x] = DecideShare(q, threadIdx.x);
+  for (unsigned half = kThreads / 2; half > 0; half /= 2) {
+    __syncthreads();
+    if (threadIdx.x < half) {
+      least[threadIdx.x] = LeastOf(least[threadIdx.x], least[threadIdx.x + half]);
+    }
+  }
+  __syncthreads();
+  DecideColumns(q, least[0], threadIdx.x);
+  __syncthreads();
+  if (threadIdx.x == 0) DecideLast(q, least[0]);
+}
+
+template <class Args>
+int Launch(void (*kernel)(Args, std::size_t), void* stream, const Args& args, std::size_t threads) {
+  if (threads == 0) return cudaSuccess;
+  const std::size_t blocks = (threads + kThreads - 1) / kThreads;
+  if (blocks > 0x7fffffff) return cudaErrorInvalidConfiguration;
+  kernel<<<static_cast<unsigned>(blocks), kThreads, 0, static_cast<cudaStream_t>(stream)>>>(
+      args, threads);
+  return cudaGetLastError();
+}
+
+cudaStream_t Stream(void* stream) { return static_cast<cudaStream_t>(stream); }
+
+}  // namespace
+
+const char* ErrorText(int error) { return cudaGetErrorString(static_cast<cudaError_t>(error)); }
+
+int Open(char* name, std::size_t size, void** stream) {
+  int count = 0;
+  if (const cudaError_t error = cudaGetDeviceCount(&count); error != cudaSuccess) return error;
+  if (count == 0) return cudaErrorNoDevice;
+  if (const cudaError_t error = cudaSetDevice(0); error != cudaSuccess) return error;
+  cudaDeviceProp properties;
+  if (const cudaError_t error = cudaGetDeviceProperties(&properties, 0); error != cudaSuccess) {
+    return error;
+  }
+  int driver = 0;
+  cudaDriverGetVersion(&driver);
+  std::snprintf(name, size, "%s, %.0f GiB, CUDA driver %d.%d", properties.name,
+                static_cast<double>(properties.totalGlobalMem) / (1 << 30), driver / 1000,
+                driver % 1000 / 10);
+  cudaStream_t made;
+  if (const cudaError_t error = cudaStreamCreateWithFlags(&made, cudaStreamNonBlocking);
+      error != cudaSuccess) {
+    return error;
+  }
+  *stream = made;
+  return cudaSuccess;
+}
+
+void Close(void* stream) { cudaStreamDestroy(Stream(stream)); }
+
+int Allocate(std::size_t bytes, void** memory) { return cudaMalloc(memory, bytes); }
+void Release(void* memory) { cudaFree(memory); }
+
+int Upload(void* stream, void* to, const void* from, std::size_t bytes) {
+  return cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, Stream(stream));
+}
+int Download(void* stream, void* to, const void* from, std::size_t bytes) {
+  const cudaError_t error =
+      cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, Stream(stream));
+  return error != cudaSuccess ? error : cudaStreamSynchronize(Stream(stream));
+}
+int Copy(void* stream, void* to, const void* from, std::size_t bytes) {
+  return cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, Stream(stream));
+}
+int Zero(void* stream, void* to, std::size_t bytes) {
+  return cudaMemsetAsync(to, 0, bytes, Stream(stream));
+}
+
+int Run(void* stream, const TileArgs& q) {
+  return Launch(TileKernel, stream, q, TiledSize(q.n, q.entries));
+}
+int Run(void* stream, const UntileArgs& q) {
+  return Launch(UntileKernel, stream, q, TiledSize(q.n, q.entries));
+}
+int Run(void* stream, const PairArgs& q) {
+  return Launch(PairKernel, stream, q, static_cast<std::size_t>(q.end - q.begin));
+}
+int Run(void* stream, const ValueArgs& q) {
+  return Launch(ValueKernel, stream, q, TiledSize(q.n, q.count));
+}
+int Run(void* stream, const CoveredArgs& q) {
+  return Launch(CoveredKernel, stream, q, CoveredThreads(q));
+}
+int Run(void* stream, const AmongArgs& q) {
+  return Launch(AmongKernel, stream, q, q.count * q.count);
+}
+int Run(void* stream, const AppendArgs& q) {
+  return Launch(AppendKernel, stream, q, q.count * q.n);
+}
+int Run(void* stream, const SlackArgs& q) {
+  if (const int error = Launch(LossKernel, stream, q, q.most); error != 0) return error;
+  DecideKernel<<<1, kThreads, 0, Stream(stream)>>>(q);
+  return cudaGetLastError();
+}
+
+}  // namespace mergeplan::search::device::cuda
