@@ -14,6 +14,7 @@
 #include "planner/base/status_macros.h"
 #include "planner/data/npz.h"
 #include "planner/plan/io/document_check.h"
+#include "planner/plan/io/document_parts.h"
 #include "planner/plan/io/evaluate.h"
 #include "planner/plan/io/plan_read.h"
 #include "planner/plan/io/stored_arrays.h"
@@ -24,7 +25,6 @@ namespace {
 
 constexpr int kMostSteps = kMaxTeacherSteps;
 constexpr std::int64_t kMostInt = std::numeric_limits<int>::max();
-constexpr std::int64_t kMostExact = std::int64_t{1} << 53;
 
 constexpr std::string_view kQuestionKeys[] = {"format",
                                               "teacher_steps",
@@ -69,8 +69,6 @@ constexpr std::string_view kCertificateKeys[] = {"status",
                                                  "tau",
                                                  "seconds",
                                                  "fingerprint"};
-constexpr std::string_view kStrategyKeys[] = {"objective", "objective_equal_total_time",
-                                              "merges_trained"};
 class DocumentReader {
  public:
   DocumentReader(const Node& root, const std::string& path, PlanForm form)
@@ -233,7 +231,7 @@ class DocumentReader {
     doc_.input_sha256 = hash;
     MP_ASSIGN_OR_RETURN(auto weights, Array(root_, "weights"));
     if (weights) doc_.weights = *std::move(weights);
-    MP_RETURN_IF_ERROR(ReadBudget());
+    MP_ASSIGN_OR_RETURN(doc_.budget, ReadBudget(read_, root_));
     MP_RETURN_IF_ERROR(read_.Require(root_, "", "init").status());
     MP_RETURN_IF_ERROR(Word("init", &doc_.init, ParseInit));
     MP_RETURN_IF_ERROR(Word("reference", &doc_.reference, ParseReference));
@@ -277,35 +275,6 @@ class DocumentReader {
     }
     doc_.variances = std::move(array->values);
     return absl::OkStatus();
-  }
-
-  absl::Status ReadBudget() {
-    Budget& budget = doc_.budget;
-    const Node* time = root_.Find("train_time");
-    const Node* lr = root_.Find("lr");
-    const Node* iterations = root_.Find("iterations");
-    if (time != nullptr && (lr != nullptr || iterations != nullptr)) {
-      return read_.Error(time, "train_time",
-                         "stands beside lr or iterations; keep train_time, or lr and iterations");
-    }
-    if (time == nullptr && lr == nullptr && iterations == nullptr) {
-      return read_.Error(nullptr, "train_time",
-                         "the key is missing; give train_time, or lr and iterations");
-    }
-    budget.sgd = time == nullptr;
-    MP_RETURN_IF_ERROR(OptionalNumber(root_, "train_time", &budget.train_time));
-    if (budget.sgd) {
-      MP_ASSIGN_OR_RETURN(lr, read_.Require(root_, "", "lr"));
-      MP_ASSIGN_OR_RETURN(iterations, read_.Require(root_, "", "iterations"));
-      MP_ASSIGN_OR_RETURN(budget.lr, read_.Number(*lr, "lr"));
-      MP_ASSIGN_OR_RETURN(budget.iterations,
-                          read_.Integer(*iterations, "iterations", 1, kMostExact));
-    }
-    if (const Node* batch = root_.Find("batch")) {
-      MP_ASSIGN_OR_RETURN(const std::int64_t size, read_.Integer(*batch, "batch", 1, kMostInt));
-      budget.batch = static_cast<int>(size);
-    }
-    return OptionalNumber(root_, "feature_norm", &budget.feature_norm);
   }
 
   // Keys that say again what others say may be left out, but not contradict them.
@@ -385,20 +354,6 @@ class DocumentReader {
     return form_ == PlanForm::kJson && static_cast<size_t>(doc_.dimensions()) > kMostValues;
   }
 
-  // A figure that every plan has but those of tables, which must not have it. `found` is the node
-  // or the error where it is missing.
-  absl::Status Budgeted(const Node& table, const std::string& name, std::string_view key,
-                        const absl::StatusOr<const Node*>& found, std::optional<double>* out) {
-    if (doc_.tables) {
-      const Node* node = table.Find(key);
-      return node == nullptr ? absl::OkStatus()
-                             : read_.Error(node, name, "has no meaning for tables; leave it out");
-    }
-    MP_RETURN_IF_ERROR(found.status());
-    MP_ASSIGN_OR_RETURN(*out, read_.Number(**found, name));
-    return absl::OkStatus();
-  }
-
   absl::Status ReadCertificateKeys(const Node& table) {
     if (form_ == PlanForm::kToml) {
       MP_RETURN_IF_ERROR(read_.CheckKeys(table, "certificate", kCertificateKeys));
@@ -424,28 +379,14 @@ class DocumentReader {
     for (const auto& [key, out] :
          {std::pair{"objective_surrogate", &doc_.objective_surrogate},
           {"objective_equal_total_time", &doc_.objective_equal_total_time}}) {
-      MP_RETURN_IF_ERROR(Budgeted(table, Name(key), key, require(key), out));
+      const std::string prefix = form_ == PlanForm::kToml ? "certificate" : "";
+      if (!doc_.tables) MP_RETURN_IF_ERROR(require(key).status());
+      MP_ASSIGN_OR_RETURN(*out,
+                          ReadBudgetedFigure(read_, table, prefix, key, doc_.tables.has_value()));
     }
     MP_ASSIGN_OR_RETURN(const Node* strategies, require("strategies"));
-    MP_RETURN_IF_ERROR(read_.ExpectTable(*strategies, Name("strategies")));
-    for (const auto& [strategy, node] : *strategies->table()) {
-      const std::string key = absl::StrCat(Name("strategies"), ".", strategy);
-      MP_RETURN_IF_ERROR(read_.ExpectTable(node, key));
-      MP_RETURN_IF_ERROR(read_.CheckKeys(node, key, kStrategyKeys));
-      StrategyFigures figures;
-      figures.name = strategy;
-      MP_ASSIGN_OR_RETURN(const Node* objective, read_.Require(node, key, "objective"));
-      MP_ASSIGN_OR_RETURN(figures.objective, read_.Number(*objective, key + ".objective"));
-      const char* const equal = "objective_equal_total_time";
-      MP_RETURN_IF_ERROR(Budgeted(node, absl::StrCat(key, ".", equal), equal,
-                                  read_.Require(node, key, equal),
-                                  &figures.objective_equal_total_time));
-      MP_ASSIGN_OR_RETURN(const Node* trained, read_.Require(node, key, "merges_trained"));
-      MP_ASSIGN_OR_RETURN(const std::int64_t count,
-                          read_.Integer(*trained, key + ".merges_trained", 0, kMostInt));
-      figures.merges_trained = static_cast<int>(count);
-      doc_.strategies.push_back(std::move(figures));
-    }
+    MP_ASSIGN_OR_RETURN(doc_.strategies, ReadStrategies(read_, *strategies, Name("strategies"),
+                                                        doc_.tables.has_value()));
     for (const auto& [key, out] : {std::pair{"value", &doc_.value}, {"tau", &doc_.tau}}) {
       MP_ASSIGN_OR_RETURN(auto numbers, Array(table, key));
       if (numbers) *out = *std::move(numbers);
