@@ -130,7 +130,7 @@ TEST(CommandLine, WrongFlagsAreNamedInOneLine) {
       {"", "subcommand"},
       {"frobnicate", "frobnicate"},
       {"plan", "--schedule"},
-      {"plan --schedule cosine -T 4 -s 1", "give a spectrum.toml, data, or --variances"},
+      {"plan --schedule cosine -T 4 -s 1", "give a spectrum.toml, data, --variances or --tables"},
       {"plan --variances 1,x -T 4 --schedule cosine -s 1", "--variances: \"x\" is no number"},
       {"plan --variances '' -T 4 --schedule cosine -s 1", "--variances: is empty, expected LIST"},
       {"plan --variances 1 -T 4 --schedule cosine",
