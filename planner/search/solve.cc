@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cmath>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -14,6 +15,7 @@
 #include "planner/operators/regimes.h"
 #include "planner/search/best_column.h"
 #include "planner/search/bounds.h"
+#include "planner/search/cuda/offload.h"
 #include "planner/search/families.h"
 #include "planner/search/frontier.h"
 #include "planner/search/grouping.h"
@@ -36,9 +38,10 @@ constexpr double kNoLimit = 1e300;
 
 class Search {
  public:
-  Search(const Model& model, const SearchOptions& options)
+  Search(const Model& model, const SearchOptions& options, search::Offload* offload)
       : model_(model),
         options_(options),
+        offload_(offload),
         threads_(search::ThreadCount(options.threads)),
         begin_(Clock::now()),
         stop_([this] { return Stop(); }) {}
@@ -263,6 +266,7 @@ class Search {
     options.max_rounds = options_.max_rounds;
     options.stop = stop_;
     options.threads = threads_;
+    options.offload = offload_;
     Pass pass(model, *bounds_, std::move(options));
     if (pass.Run() != Pass::Outcome::kDone) return;
     Offer(pass.BestPlans(8));
@@ -270,20 +274,22 @@ class Search {
 
   // One pass that proves something, after which the bounds are those of what it has left; false
   // where it had to be given up. `effort` bounds the candidates times columns.
-  bool Prove(const Model& model, double slack, double effort = kNoLimit) {
+  bool Prove(const Model& model, double threshold, double slack, double effort = kNoLimit) {
     PassOptions options;
-    options.threshold = Threshold();
+    options.threshold = threshold;
     options.slack = slack;
     options.max_merges = options_.max_merges;
     options.max_rounds = options_.max_rounds;
     options.stop = stop_;
     options.threads = threads_;
+    options.offload = offload_;
     if (effort < kNoLimit) {
       options.max_candidates =
           static_cast<std::int64_t>(effort / static_cast<double>(bounds_->columns.size() + 1));
     }
     Pass pass(model, *bounds_, std::move(options));
     const Pass::Outcome outcome = pass.Run();
+    spent_ += static_cast<double>(pass.candidates()) * static_cast<double>(bounds_->columns.size());
     if (outcome == Pass::Outcome::kOutOfMemory) out_of_memory_ = true;
     if (outcome != Pass::Outcome::kDone) return false;
     Offer(pass.BestPlans(64));
@@ -302,33 +308,35 @@ class Search {
   // that finer passes need not take longer; the last one has no slack. Beams look for better plans
   // now and then.
   void Climb(const Model& model) {
-    // The first plans may be too poor for passes without limit.
-    Beam(model, 1);
-    Beam(model, 4);
-    const double aim = options_.gap > 0 ? options_.gap : 0.01;
-    const double unit = std::pow(model_.steps(), 2) * static_cast<double>(bounds_->columns.size());
+    // Small problems are solved exactly whatever gap was asked for.
+    const double kSmall = options_.gap == 0 && bounds_->columns.size() <= 4 ? 3e8 : 3e6;
     int width = 4;
-    int since_beam = 0;
-    double effort = 50 * unit;
+    Beam(model, 1);  // the first plans may be too poor for passes without limit
+    Beam(model, width);
+    if (Done() || (groups_ == 0 && Prove(model, objective_, 0, kSmall))) return;
+    const double aim = options_.gap > 0 ? options_.gap : 0.01;
+    double effort = 50 * std::pow(model_.steps(), 2) * static_cast<double>(bounds_->columns.size());
     // Slack finer than what the groups lose proves nothing more.
-    const double finest = groups_ > 0 ? 0.02 : 1e-9;
+    const double finest = groups_ > 0 ? 0.02 : 1e-12;
+    double cheapest = kNoLimit;
+    int passes = 0;
     for (double share = 0.5; share > finest && !Done();) {
-      const double slack = share * aim * objective_ > tolerance_ ? share * aim * objective_ : 0;
-      if (!Prove(model, slack, effort)) {
+      const double before = spent_;
+      if (!Prove(model, Threshold(), share * aim * objective_, effort)) {
         // Too much at once: better plans, or more time for it.
         if (Done()) break;
         effort *= 8;
         if (width < 256) Beam(model, width *= 2);
         continue;
       }
-      if (slack == 0) break;
-      share /= 2;
-      if (++since_beam == 6 && width < 64) {
-        since_beam = 0;
-        Beam(model, width *= 4);
-      }
+      // The finer the slack the more a pass takes, at some point all of a sudden: large steps while
+      // it takes little.
+      const double took = spent_ - before;
+      cheapest = std::min(cheapest, took);
+      share /= took < 1.5 * cheapest ? 16 : took < 4 * cheapest ? 4 : 2;
+      if (++passes % 6 == 0 && width < 64 && !Done()) Beam(model, width *= 4);
     }
-    if (!Done() && groups_ == 0) Prove(model, 0);
+    if (!Done() && groups_ == 0) Prove(model, Threshold(), 0);
     if (out_of_memory_ && !Proven()) {
       stopped_ = true;
       why_ = "the frontiers outgrew the memory limit";
@@ -342,6 +350,7 @@ class Search {
     result.tolerance = tolerance_;
     result.lower_bound = LowerBound();
     result.groups = groups_;
+    if (offload_ != nullptr) result.device = offload_->Used();
     result.seconds = Seconds();
     std::string space = absl::StrFormat(
         "%s plans with %d block%s", options_.space == Space::kNary ? "n-ary" : "binary",
@@ -383,6 +392,7 @@ class Search {
 
   const Model& model_;
   const SearchOptions& options_;
+  search::Offload* const offload_;  // null: everything stays on the processor
   int threads_;
   Clock::time_point begin_;
   std::function<bool()> stop_;
@@ -396,6 +406,7 @@ class Search {
   std::vector<double> value_;
   double objective_ = 0, tolerance_ = 0;
   double bound_ = 0;
+  double spent_ = 0;  // candidates times columns of all passes
   std::string why_;
   std::atomic<bool> interrupted_{false}, stopped_{false};
   bool out_of_memory_ = false;
@@ -440,7 +451,10 @@ absl::StatusOr<SearchResult> Solve(const Model& model, const SearchOptions& opti
     return absl::InvalidArgumentError(absl::StrFormat(
         "time limit is %g seconds, expected a positive number", options.time_limit_seconds));
   }
-  return Search(model, options).Run();
+  absl::StatusOr<std::unique_ptr<search::Offload>> offload =
+      search::Offload::Make(options.device, options.device_least_work);
+  if (!offload.ok()) return offload.status();
+  return Search(model, options, offload->get()).Run();
 }
 
 }  // namespace mergeplan
