@@ -125,10 +125,10 @@ absl::StatusOr<Engine::OnDevice> Engine::Enter(const Setting& setting,
   return on;
 }
 
-absl::Status Engine::Pairs(const Setting& setting, const std::vector<Run>& runs, double limit,
+absl::Status Engine::Pairs(const Setting& setting, const std::vector<LeftEntry>& runs, double limit,
                            const std::function<bool()>& stop, std::vector<FoundPair>& found) {
   std::vector<bool> used(setting.sources.size());
-  for (const Run& run : runs) used[run.source] = true;
+  for (const LeftEntry& run : runs) used[run.source] = true;
   MERGEPLAN_LET(on, Enter(setting, used));
   std::vector<PairRun> list(runs.size());
   std::uint64_t total = 0;

@@ -43,7 +43,7 @@ struct Setting {
 };
 
 // An entry of the left part of a source, to be paired with all of the right part.
-struct Run {
+struct LeftEntry {
   int source = 0, left = 0;
 };
 struct FoundPair {
@@ -88,7 +88,7 @@ class Engine {
 
   // Appends to `found`, in no order, the pairs of the runs whose bound is below `limit`. `stop` is
   // asked after every EngineSizes::pairs of them; true ends the call early. O(pairs n) work.
-  absl::Status Pairs(const Setting& setting, const std::vector<Run>& runs, double limit,
+  absl::Status Pairs(const Setting& setting, const std::vector<LeftEntry>& runs, double limit,
                      const std::function<bool()>& stop, std::vector<FoundPair>& found);
 
   // Goes through the candidates in order as Pass::Select does: with slack 0 drops those that a kept

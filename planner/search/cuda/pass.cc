@@ -68,7 +68,7 @@ bool Pass::PairsOnDevice(const Place& place, const double* a, const double* b,
   const std::vector<double> start =
       place.merge ? tables_.ConstantStart(model_, columns_, place.i, place.j) : none_;
   const device::Setting setting = SettingOf(place, a, b, start);
-  std::vector<device::Run> list;
+  std::vector<device::LeftEntry> list;
   list.reserve(runs.size());
   for (const auto& [m, l] : runs) list.push_back({m - place.i, l});
   std::vector<device::FoundPair> found;
