@@ -173,6 +173,7 @@ std::optional<ProvenStrategy> ProvenBest(const Model& model, int blocks) {
   };
 
   std::vector<std::optional<Init>> init;
+  init.reserve(static_cast<size_t>(model.dimensions()));
   for (int k = 0; k < model.dimensions(); ++k) init.push_back(InitOf(model, k));
   // The starts may differ between dimensions of tables; the strategy must not.
   for (const Row& candidate : kRows) {

@@ -210,6 +210,10 @@ TEST(DpCustom, RunsAnyPlanFile) {
   EXPECT_THAT(complaint(other), HasSubstr("none.toml"));
   other.parameters["plan"] = folder.Write("broken.toml", "format = 1\nformta = 2\n");
   EXPECT_THAT(complaint(other), HasSubstr("broken.toml"));
+  other.parameters["plan"] = folder.Write("tables.toml",
+                                          "format = 1\nA = [[0.9], [0.9]]\ngamma = [[0.5], "
+                                          "[0.5]]\nmerges = []\nblocks = [[1, 1], [2, 2]]\n");
+  EXPECT_THAT(complaint(other), HasSubstr("tables.toml: is a plan of bare tables"));
 }
 
 TEST(Libraries, ExportOneSymbolAndNeedNothingOfOurs) {

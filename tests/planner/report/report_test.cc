@@ -289,6 +289,7 @@ TEST(ReportTest, PartsOfDifferentProblemsAreRefused) {
               HasSubstr("strategy \"boot\" was run with other variances"));
   EXPECT_THAT(error([](Example& e) { e.input.strategies[0].document.plan = HybridPlan(8, 1); }),
               HasSubstr("8 teacher steps"));
+  EXPECT_THAT(error([](Example& e) { e.plan.tables.emplace(); }), HasSubstr("bare tables"));
   EXPECT_THAT(error([](Example& e) { e.input.strategies[0].value.pop_back(); }),
               HasSubstr("value has 15 values, expected 16"));
   EXPECT_THAT(
