@@ -1,0 +1,45 @@
+#pragma once
+
+#include <functional>
+
+#include "planner/search/shared/allocate.h"
+#include "planner/search/shared/ends.h"
+
+namespace mergeplan::search {
+
+// Students of N vanilla blocks: which borders, and how the blocks share the total.
+//
+// Theorem (one merge per block). Given the borders, let every column have side +1 or -1 in
+// WhereVanillaIsExtreme. Then V_k(x) = prod_b (P_b + (C_b - P_b) exp(-x_b total a_b)), and the
+// objective is convex in the shares x on the convex set K = {x : V_k(x) >= tau_k / 2 for the
+// columns of side +1}: where the objective is not convex it is above min_k w_k tau_k^2 / 4. Proof.
+// Side -1: C_b >= P_b >= 0, so log V_k is convex, hence V_k is, and (V_k - tau_k)^2 is a convex
+// function that rises on V_k >= tau_k. Side +1: C_b <= P_b, so f = log V_k is concave in x, and K
+// is convex. g(f) = (tau - e^f)^2 falls on e^f <= tau and g'' = 2 e^f (2 e^f - tau) >= 0 on e^f >=
+// tau / 2; a convex function that falls, of a concave one, is convex. Outside of K a column has the
+// error tau_k / 2 or more.
+//
+// So at any x in K, objective(x) - stationarity(x) (see Allocation) and min_k w_k tau_k^2 / 4,
+// whichever is less, bounds the objective of all allocations with these borders. It holds for real
+// shares, so for whole updates too.
+double VanillaLowerBound(SharedTree& tree, const Allocation& at, const VanillaSides& sides);
+
+// What is known of all borders.
+struct BordersResult {
+  Plan plan;  // empty where no borders beat `incumbent`
+  Allocation allocation;
+  double lower_bound = 0;  // of all students, if `complete`
+  int borders = 0;         // sets of borders in all
+  bool complete = false;   // every set of borders was bounded
+};
+
+// The number of sets of borders, C(T-1, N-1), or `most` + 1 where it is larger.
+double CountBorders(int steps, int blocks, double most);
+
+// Tries all borders; those for which already the whole total in every block is no better than
+// `incumbent` are passed over. Sides must be everywhere. Deterministic, but for `stop`.
+BordersResult BestBorders(const SharedProblem& problem, int blocks, const VanillaSides& sides,
+                          double incumbent, double floor, int threads,
+                          const std::function<bool()>& stop);
+
+}  // namespace mergeplan::search
