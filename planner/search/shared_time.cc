@@ -324,6 +324,9 @@ class Sharing {
       return candidates.empty() || !Stop();
     };
     search::SimplePlans(T, N, options_.space == Space::kNary, add);
+    if (N > 1) {
+      for (Plan& plan : search::VanillaBlockPlans(T, N, 128)) add(std::move(plan));
+    }
     if (N == 1 && !problem_.model->carries_x0()) {
       for (Plan& plan : search::DroppingPlans(screen_, 48)) add(std::move(plan));
     }
@@ -335,7 +338,7 @@ class Sharing {
     }
     if (!have_plan_ && !candidates.empty()) Offer(candidates[0].plan, {}, false);
     std::vector<Screened> screened = ScreenAll(candidates);
-    constexpr std::size_t kClimbs = 3;
+    constexpr std::size_t kClimbs = 6;
     if (screened.size() > kClimbs) screened.resize(kClimbs);
     for (Screened& start : screened) {
       if (!std::isfinite(start.objective)) continue;

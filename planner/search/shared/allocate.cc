@@ -41,6 +41,7 @@ void ProjectOntoSimplex(std::vector<double>& x) {
 Allocation Descend(SharedTree& tree, std::vector<double> start, int evaluations, double tolerance,
                    double floor, const std::function<bool()>& stop) {
   const std::size_t M = start.size();
+  if (M == 0) return {{}, tree.Objective({}, nullptr), 0};
   std::vector<double> x = std::move(start), gradient(M);
   double objective = tree.Objective(x, gradient.data());
   Allocation best{x, objective, FirstOrderGain(x, gradient)};
@@ -129,11 +130,11 @@ std::vector<std::vector<double>> StartingShares(const Plan& plan) {
 Allocation Allocate(SharedTree& tree, absl::Span<const std::vector<double>> more, int evaluations,
                     double floor, const std::function<bool()>& stop) {
   constexpr double kTolerance = 1e-9;
-  if (tree.merges() == 0) return {{}, tree.Objective({}, nullptr), 0};
   std::vector<std::vector<double>> starts = StartingShares(tree.plan());
   starts.insert(starts.end(), more.begin(), more.end());
   Allocation best;
   best.objective = std::numeric_limits<double>::infinity();
+  if (tree.merges() == 0) starts = {{}};
   for (std::vector<double>& start : starts) {
     Allocation found = Descend(tree, std::move(start), evaluations, kTolerance, floor, stop);
     if (found.objective < best.objective) best = std::move(found);

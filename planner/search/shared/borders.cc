@@ -40,33 +40,41 @@ bool Next(int steps, std::vector<int>& last) {
   return false;
 }
 
-// The objective if every block had the whole total: no allocation is better.
-double WithAllInEach(SharedTree& tree, const VanillaSides& sides) {
+// The parts of the objective, by column, if every block had the whole total: no allocation is
+// better in any column.
+std::vector<double> WithAllInEach(SharedTree& tree, const VanillaSides& sides) {
   const SharedProblem& problem = tree.problem();
-  const std::vector<double> value =
+  std::vector<double> out =
       tree.Value(std::vector<double>(static_cast<std::size_t>(tree.merges()), 1.0));
-  double sum = 0;
-  for (std::size_t k = 0; k < value.size(); ++k) {
-    const double off = std::max(0.0, sides.side[k] * (problem.tau[k] - value[k]));
-    sum += problem.weight[k] * off * off;
+  for (std::size_t k = 0; k < out.size(); ++k) {
+    const double off = std::max(0.0, sides.side[k] * (problem.tau[k] - out[k]));
+    out[k] = problem.weight[k] * off * off;
   }
-  return sum;
+  return out;
 }
+
+double Sum(const std::vector<double>& x) { return std::accumulate(x.begin(), x.end(), 0.0); }
 
 }  // namespace
 
 double VanillaLowerBound(SharedTree& tree, const Allocation& at, const VanillaSides& sides) {
   const SharedProblem& problem = tree.problem();
   const std::vector<double> value = tree.Value(at.shares);
+  const std::vector<double> untrained =
+      tree.Value(std::vector<double>(static_cast<std::size_t>(tree.merges()), 0.0));
+  const std::vector<double> least = WithAllInEach(tree, sides);
+  const double sum = Sum(least);
   double outside = kInfinity;
   bool inside = true;
   for (std::size_t k = 0; k < value.size(); ++k) {
-    if (sides.side[k] <= 0 || problem.weight[k] <= 0) continue;
-    outside = std::min(outside, problem.weight[k] * problem.tau[k] * problem.tau[k] / 4);
-    inside = inside && value[k] >= problem.tau[k] / 2;
+    const double half = problem.tau[k] / 2;
+    if (sides.side[k] <= 0 || problem.weight[k] <= 0 || untrained[k] >= half) continue;
+    outside =
+        std::min(outside, sum - least[k] + std::max(least[k], problem.weight[k] * half * half));
+    inside = inside && value[k] >= half;
   }
   const double bound = inside ? std::min(at.objective - at.stationarity, outside) : 0.0;
-  return std::max({0.0, bound, WithAllInEach(tree, sides)});
+  return std::max({0.0, bound, sum});
 }
 
 double CountBorders(int steps, int blocks, double most) {
@@ -76,6 +84,23 @@ double CountBorders(int steps, int blocks, double most) {
     if (count > most && 2 * b <= steps) return most + 1;
   }
   return count;
+}
+
+std::vector<Plan> VanillaBlockPlans(int steps, int blocks, int most) {
+  // Beyond so many sets of borders they are not even counted through.
+  constexpr double kMost = 1e6;
+  const double count = CountBorders(steps, blocks, kMost);
+  if (count > kMost) return {};
+  const int stride = static_cast<int>(count / most) + 1;
+  std::vector<int> last(blocks);
+  std::iota(last.begin(), last.end(), 1);
+  last.back() = steps;
+  std::vector<Plan> out;
+  int n = 0;
+  do {
+    if (n++ % stride == 0) out.push_back(VanillaBlocks(steps, last));
+  } while (Next(steps, last));
+  return out;
 }
 
 BordersResult BestBorders(const SharedProblem& problem, int blocks, const VanillaSides& sides,
@@ -104,7 +129,7 @@ BordersResult BestBorders(const SharedProblem& problem, int blocks, const Vanill
       SharedTree tree(problem, VanillaBlocks(T, chunk[c]));
       Tried& t = tried[c];
       t.done = true;
-      t.bound = WithAllInEach(tree, sides);
+      t.bound = Sum(WithAllInEach(tree, sides));
       t.allocation.objective = kInfinity;
       if (t.bound >= best) return;
       // Convex: one start is enough, with more patience where it did not come to its end.
