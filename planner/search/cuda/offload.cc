@@ -29,11 +29,11 @@ Offload::Offload(std::unique_ptr<device::Backend> backend, double least_work,
       engine_(std::make_unique<device::Engine>(std::move(backend), sizes)) {}
 
 bool Offload::WorthPairs(double pairs, std::size_t columns) const {
-  return !failed_ && pairs * static_cast<double>(columns) >= least_work_;
+  return !failed_ && columns > 0 && pairs * static_cast<double>(columns) >= least_work_;
 }
 
 bool Offload::WorthFilter(std::size_t candidates, std::size_t kept, std::size_t columns) const {
-  return !failed_ && kept >= least_kept_ &&
+  return !failed_ && columns > 0 && kept >= least_kept_ &&
          static_cast<double>(candidates) * static_cast<double>(kept) *
                  static_cast<double>(columns) >=
              least_work_;
