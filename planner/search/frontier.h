@@ -34,6 +34,12 @@ struct Counts {
   }
 };
 
+// A candidate below the threshold and the entry that stands for it.
+struct Record {
+  Origin origin;
+  int kept = 0;
+};
+
 // The parts kept for one interval (or prefix): values that no other kept value covers.
 struct Frontier {
   std::size_t columns = 0;
@@ -43,6 +49,10 @@ struct Frontier {
   std::vector<Counts> counts;  // empty where nothing is limited
   std::vector<double> losses;  // how much the bound fell by standing for others
   std::vector<double> best;    // the best kept value, column by column, where more than one is kept
+  // Where the pass traces: all candidates, and the least bound of a whole plan made with each
+  // entry. (Of whole plans: every candidate's own bound.)
+  std::vector<Record> records;
+  std::vector<double> reach;
 
   int size() const { return static_cast<int>(origins.size()); }
   const double* row(int k) const { return values.data() + static_cast<std::size_t>(k) * columns; }
@@ -64,6 +74,9 @@ struct PassOptions {
   // Give up after so many candidates (a measure of effort that, unlike time, is the same on every
   // machine).
   std::int64_t max_candidates = std::numeric_limits<std::int64_t>::max();
+  // Remember what every kept part stands for, so that Left() can leave out the parts that no plan
+  // below the threshold is made of. Not with `width`.
+  bool trace = false;
   int threads = 1;
   Offload* offload = nullptr;  // where the widest intervals go; null: none goes anywhere
   std::function<bool()> stop;  // asked now and then; true abandons the pass
@@ -86,7 +99,13 @@ class Pass {
   // The up to `count` root parts with the least bounds, as plans.
   std::vector<Plan> BestPlans(int count) const;
   // What is left after Run() == kDone without width. Valid as long as the pass.
-  Survivors Left() const;
+  //
+  // With `trace`, of every kept part the least bound of the whole plans made with it is found by
+  // going through all candidates from the whole plans down: a plan below the threshold has, for
+  // each of its parts, an entry that stands for it, and these entries' candidates lead to a whole
+  // plan whose bound is no higher than the plan's objective. Entries that lead to none below the
+  // threshold are left out. Time and memory as the candidates.
+  Survivors Left();
   // Candidates looked at (comparisons count a sixteenth) and parts kept.
   std::int64_t candidates() const { return candidates_.load(); }
   std::int64_t kept() const;
@@ -127,6 +146,11 @@ class Pass {
   device::Setting SettingOf(const Place& place, const double* a, const double* b,
                             const std::vector<double>& start) const;
   void SetBest(Frontier& frontier) const;
+  // Fills `reach` from the whole plans down, and then `best` and `values` of what reaches below the
+  // threshold.
+  void TraceBack();
+  void Hand(const Frontier& from, int i, int j, const Place& place);
+  bool Whole(const Frontier& frontier) const;  // of plans over all steps
   bool limited() const { return options_.max_merges > 0 || options_.max_rounds > 0; }
   // Can a part with these counts be a part of a plan within the limits, where so many merges are
   // certain to follow (0 or 1)?

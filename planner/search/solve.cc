@@ -278,6 +278,7 @@ class Search {
     PassOptions options;
     options.threshold = threshold;
     options.slack = slack;
+    options.trace = slack > 0;
     options.max_merges = options_.max_merges;
     options.max_rounds = options_.max_rounds;
     options.stop = stop_;
@@ -309,10 +310,12 @@ class Search {
   // now and then.
   void Climb(const Model& model) {
     // Small problems are solved exactly whatever gap was asked for.
-    const double kSmall = options_.gap == 0 && bounds_->columns.size() <= 4 ? 3e8 : 3e6;
-    int width = 4;
-    Beam(model, 1);  // the first plans may be too poor for passes without limit
-    Beam(model, width);
+    constexpr double kSmall = 3e5;
+    // The first plans may be too poor for passes without limit. Wide beams over many steps take
+    // long.
+    int width = model_.steps() < 128 ? 4 : 1;
+    Beam(model, 1);
+    if (width > 1) Beam(model, width);
     if (Done() || (groups_ == 0 && Prove(model, objective_, 0, kSmall))) return;
     const double aim = options_.gap > 0 ? options_.gap : 0.01;
     double effort = 50 * std::pow(model_.steps(), 2) * static_cast<double>(bounds_->columns.size());
@@ -333,7 +336,9 @@ class Search {
       // it takes little.
       const double took = spent_ - before;
       cheapest = std::min(cheapest, took);
-      share /= took < 1.5 * cheapest ? 16 : took < 4 * cheapest ? 4 : 2;
+      share /= took < 1.5 * cheapest ? 8 : took < 4 * cheapest ? 4 : 2;
+      // Where very many plans are almost as good as the best, a pass without slack ends it sooner.
+      if (groups_ == 0 && !Done() && Prove(model, Threshold(), 0, took)) return;
       if (++passes % 6 == 0 && width < 64 && !Done()) Beam(model, width *= 4);
     }
     if (!Done() && groups_ == 0) Prove(model, Threshold(), 0);

@@ -113,6 +113,7 @@ TEST(Bounds, TightenedHoldBelowTheThreshold) {
       PassOptions options;
       options.threshold = threshold;
       options.slack = round == 0 ? 0.1 * threshold : 0;
+      options.trace = trial % 3 > 0;
       Pass pass(*model, *bounds, options);
       ASSERT_EQ(pass.Run(), Pass::Outcome::kDone);
       EXPECT_LE(pass.LowerBound(), sorted[0] + tolerance);
