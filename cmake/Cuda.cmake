@@ -31,18 +31,20 @@ if(_cuda_wanted)
   if(DEFINED ENV{CUDACXX} AND NOT "$ENV{CUDACXX}" STREQUAL "")
     find_program(MERGEPLAN_NVCC NAMES "$ENV{CUDACXX}")
   endif()
-  find_program(MERGEPLAN_NVCC NAMES nvcc HINTS "$ENV{CUDA_PATH}/bin" "$ENV{CUDAToolkit_ROOT}/bin")
+  find_program(MERGEPLAN_NVCC NAMES nvcc HINTS "$ENV{CUDA_PATH}/bin" "$ENV{CUDAToolkit_ROOT}/bin" NO_CMAKE_SYSTEM_PATH)
   set(_cuda_problem "")
   if(NOT MERGEPLAN_NVCC)
     set(_cuda_problem "nvcc was not found (PATH, CUDACXX, CUDA_PATH)")
   else()
-    get_filename_component(_cuda_bin "${MERGEPLAN_NVCC}" REALPATH)
-    get_filename_component(_cuda_bin "${_cuda_bin}" DIRECTORY)
+    # The toolkit's own folder: nvcc may be a link or a script that starts the real one.
+    execute_process(COMMAND "${MERGEPLAN_NVCC}" --dryrun -x cu -c /dev/null -o null.o ERROR_VARIABLE _cuda_dryrun
+                    OUTPUT_VARIABLE _cuda_dryrun)
+    string(REGEX MATCH "TOP=([^\r\n]*)" _cuda_top "${_cuda_dryrun}")
     find_library(
       MERGEPLAN_CUDART
       NAMES libcudart_static.a
-      HINTS "${_cuda_bin}/.." "${MERGEPLAN_NVCC}/../.."
-      PATH_SUFFIXES lib64 lib targets/x86_64-linux/lib)
+      HINTS "${CMAKE_MATCH_1}"
+      PATH_SUFFIXES lib64 lib targets/x86_64-linux/lib targets/sbsa-linux/lib)
     if(NOT MERGEPLAN_CUDART)
       set(_cuda_problem "libcudart_static.a was not found beside ${MERGEPLAN_NVCC}")
     endif()
