@@ -5,27 +5,13 @@
 #include <vector>
 
 #include "planner/search/column_problem.h"
-
-// Compiled like planes.cc: without infinities, both versions with the same digits.
-#if defined(__x86_64__) && !defined(__SANITIZE_ADDRESS__)
-#define MP_CLONES __attribute__((target_clones("arch=x86-64-v3", "default")))
-#else
-#define MP_CLONES
-#endif
-#define MP_INLINE inline __attribute__((always_inline))
+#include "planner/search/interval_loops.h"
 
 namespace mergeplan::search {
 namespace {
 
-constexpr int kLanes = 4;
 constexpr double kHuge = 1e300;
-using Vec = double __attribute__((vector_size(kLanes * sizeof(double))));
 
-MP_INLINE Vec Load(const double* p) {
-  Vec v;
-  __builtin_memcpy(&v, p, sizeof v);
-  return v;
-}
 template <typename R>
 MP_INLINE R Min(R a, R b) {
   return a < b ? a : b;

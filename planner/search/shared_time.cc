@@ -99,8 +99,8 @@ class Sharing {
     why_ = "in no single dimension a plan with this total comes closer to the reference";
     Vanilla();
     if (!Done()) Borders();
-    if (!Done()) Candidates();
     if (!Done()) Together();
+    if (!Done()) Candidates();
     if (!have_plan_) {
       return absl::InvalidArgumentError(absl::StrFormat(
           "no plan of %d blocks with at most %d merges and %d rounds (0: any number) was found; "
@@ -171,7 +171,7 @@ class Sharing {
     if (only_these && tree.merges() > 0) {
       found.objective = kInfinity;
       for (const std::vector<double>& start : starts) {
-        Allocation one = search::Descend(tree, start, evaluations, 1e-12, floor_, stop_);
+        Allocation one = search::Polish(tree, {start, 0, 0}, evaluations, 1e-12, floor_, stop_);
         if (one.objective < found.objective) found = std::move(one);
       }
     } else {
@@ -284,6 +284,12 @@ class Sharing {
       out.objective = found.objective;
       out.plan.shares = std::move(found.shares);
     }
+    constexpr int kFewMerges = 3;
+    if (tree.merges() < 2 || tree.merges() > kFewMerges) return out;
+    Allocation found =
+        search::Polish(tree, {out.plan.shares, out.objective, 0}, evaluations, 1e-6, floor_, stop_);
+    out.objective = found.objective;
+    out.plan.shares = std::move(found.shares);
     return out;
   }
 
@@ -314,6 +320,7 @@ class Sharing {
   }
 
   void Candidates() {
+    constexpr int kEveryPlan = 6;
     const int T = model_.steps(), N = options_.student_steps;
     std::vector<SharedPlan> candidates;
     std::set<std::string> seen;
@@ -324,6 +331,9 @@ class Sharing {
       return candidates.empty() || !Stop();
     };
     search::SimplePlans(T, N, options_.space == Space::kNary, add);
+    if (T <= kEveryPlan) {
+      for (Plan& plan : search::EveryPlan(T, N)) add(std::move(plan));
+    }
     if (N > 1) {
       for (Plan& plan : search::VanillaBlockPlans(T, N, 128)) add(std::move(plan));
     }
@@ -338,8 +348,8 @@ class Sharing {
     }
     if (!have_plan_ && !candidates.empty()) Offer(candidates[0].plan, {}, false);
     std::vector<Screened> screened = ScreenAll(candidates);
-    constexpr std::size_t kClimbs = 6;
-    if (screened.size() > kClimbs) screened.resize(kClimbs);
+    const std::size_t climbs = T <= kEveryPlan ? 24 : T <= 64 ? 6 : 2;
+    if (screened.size() > climbs) screened.resize(climbs);
     for (Screened& start : screened) {
       if (!std::isfinite(start.objective)) continue;
       Climb(start);
@@ -365,12 +375,14 @@ class Sharing {
     Offer(best.plan.plan, {best.plan.shares}, true);
   }
 
-  // The bound that looks at all dimensions together.
+  // The bound that looks at all dimensions together. It may take a part of the time only.
   void Together() {
     const Init init = model_.init();
     if (init != Init::kChild && init != Init::kTeacher) return;
-    const double enough = allocation_.objective * (1 - std::max(options_.gap, 1e-4)) + tolerance_;
-    Raise(search::DroppedStepsBound(problem_, ends_, 1.0, enough, stop_),
+    const double until = Seconds() + 0.3 * options_.time_limit_seconds;
+    const double enough = have_plan_ ? allocation_.objective : kInfinity;
+    Raise(search::DroppedStepsBound(problem_, options_.student_steps, ends_, 1.0, enough,
+                                    [&] { return Stop() || Seconds() > until; }),
           "a step that merges drop for a variance is dropped for all smaller ones, so that low "
           "and high variances cannot both have their best plan");
   }

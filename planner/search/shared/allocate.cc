@@ -22,6 +22,41 @@ void Normalize(std::vector<double>& x) {
   for (double& v : x) v /= sum;
 }
 
+// The best of what comes of sharing anew what two merges have together: nothing for one of them, or
+// 1, 1/2, 1/4, ... of the training that shrinks by e^-3, for all pairs. Descent alone stays where
+// both have so much that a little less makes no difference. True where something is better.
+bool ImproveByPairs(SharedTree& tree, Allocation& at, const std::function<bool()>& stop) {
+  constexpr int kSizes = 9;
+  const SharedProblem& problem = tree.problem();
+  const std::size_t M = at.shares.size();
+  std::vector<double> best;
+  double objective = at.objective;
+  for (std::size_t a = 0; a < M; ++a) {
+    const double* rate = problem.Rate(tree.plan().merges()[a].last);
+    const double fastest =
+        problem.width() > 0 ? -*std::min_element(rate, rate + problem.width()) : 1;
+    for (std::size_t b = 0; b < M; ++b) {
+      if (a == b || (stop && stop())) continue;
+      const double sum = at.shares[a] + at.shares[b];
+      if (!(sum > 0)) continue;
+      double size = std::min(sum, 3 / (fastest * problem.total));
+      for (int n = 0; n <= kSizes; ++n, size /= 2) {
+        std::vector<double> x = at.shares;
+        x[a] = n < kSizes ? size : 0;
+        x[b] = sum - x[a];
+        const double here = tree.Objective(x, nullptr);
+        if (!(here < objective * (1 - 1e-9))) continue;
+        objective = here;
+        best = std::move(x);
+      }
+    }
+  }
+  if (best.empty()) return false;
+  at.shares = std::move(best);
+  at.objective = objective;
+  return true;
+}
+
 }  // namespace
 
 void ProjectOntoSimplex(std::vector<double>& x) {
@@ -139,7 +174,22 @@ Allocation Allocate(SharedTree& tree, absl::Span<const std::vector<double>> more
     Allocation found = Descend(tree, std::move(start), evaluations, kTolerance, floor, stop);
     if (found.objective < best.objective) best = std::move(found);
   }
-  return Descend(tree, std::move(best.shares), 10 * evaluations, kTolerance, floor, stop);
+  return Polish(tree, std::move(best), 10 * evaluations, kTolerance, floor, stop);
+}
+
+Allocation Polish(SharedTree& tree, Allocation best, int evaluations, double tolerance,
+                  double floor, const std::function<bool()>& stop) {
+  constexpr int kRounds = 8;
+  best = Descend(tree, std::move(best.shares), evaluations, tolerance, floor, stop);
+  const double M = tree.merges();
+  for (int round = 0; round < kRounds && M * M <= evaluations; ++round) {
+    Allocation other = best;
+    if (!ImproveByPairs(tree, other, stop)) break;
+    other = Descend(tree, std::move(other.shares), evaluations, tolerance, floor, stop);
+    if (!(other.objective < best.objective)) break;
+    best = std::move(other);
+  }
+  return best;
 }
 
 Updates RoundToUpdates(SharedTree& tree, absl::Span<const double> shares, std::int64_t total,

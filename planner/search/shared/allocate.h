@@ -34,8 +34,14 @@ Allocation Descend(SharedTree& tree, std::vector<double> start, int evaluations,
 // shares, shares by the number of steps, and all to the merges without merged children.
 std::vector<std::vector<double>> StartingShares(const Plan& plan);
 
+// Descends, and then shares anew what pairs of merges have together, down to nothing for one of
+// them, and descends from there as long as that helps (pairs only where M^2 <= evaluations): where
+// merges have more training than they need, descent alone sees no slope.
+Allocation Polish(SharedTree& tree, Allocation from, int evaluations, double tolerance,
+                  double floor, const std::function<bool()>& stop);
+
 // The best of descents from several starts: StartingShares and `more`, each with `evaluations`, the
-// best of them then with ten times as many.
+// best of them then polished with ten times as many.
 Allocation Allocate(SharedTree& tree, absl::Span<const std::vector<double>> more, int evaluations,
                     double floor, const std::function<bool()>& stop);
 

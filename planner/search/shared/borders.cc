@@ -1,6 +1,7 @@
 #include "planner/search/shared/borders.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <numeric>
 #include <optional>
@@ -69,6 +70,11 @@ double VanillaLowerBound(SharedTree& tree, const Allocation& at, const VanillaSi
   for (std::size_t k = 0; k < value.size(); ++k) {
     const double half = problem.tau[k] / 2;
     if (sides.side[k] <= 0 || problem.weight[k] <= 0 || untrained[k] >= half) continue;
+    const double off = problem.tau[k] - value[k], most = problem.tau[k] - untrained[k];
+    if (value[k] >= half && off >= 0 &&
+        off * off + 2 * off * value[k] * std::log(value[k] / untrained[k]) <= most * most) {
+      continue;  // the tangent holds everywhere
+    }
     outside =
         std::min(outside, sum - least[k] + std::max(least[k], problem.weight[k] * half * half));
     inside = inside && value[k] >= half;

@@ -18,9 +18,14 @@ namespace mergeplan::search {
 // V_k is concave in x, and K is convex. g(f) = (tau - e^f)^2 falls on e^f <= tau and g'' = 2 e^f (2
 // e^f - tau) >= 0 on e^f >= tau / 2; a convex function that falls, of a concave one, is convex.
 //
+// More than that: a column with V_k(x) >= tau_k / 2 whose tangent of g at f = log V_k(x) is not
+// above g at the value without any training, log prod_b C_b, which no f falls below, has g above
+// that tangent everywhere (g less the tangent is concave where g is not convex, and not negative at
+// both ends of that), so the first-order bound at x holds without any K.
+//
 // Outside of K some column has the error tau_k / 2 or more, and the others at least what they have
-// when every block has the whole total. A column with prod_b C_b >= tau_k / 2, its value without
-// any training, never leaves K. So at any x in K, objective(x) - stationarity(x) (see Allocation)
+// when every block has the whole total. A column with prod_b C_b >= tau_k / 2 never leaves K. So at
+// any x in K, objective(x) - stationarity(x) (see Allocation)
 // or the least objective outside of K, whichever is less, bounds the objective of all allocations
 // with these borders. It holds for real shares, so for whole updates too.
 double VanillaLowerBound(SharedTree& tree, const Allocation& at, const VanillaSides& sides);

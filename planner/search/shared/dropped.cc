@@ -12,10 +12,11 @@ namespace {
 
 // The coordinates that are looked at together.
 struct Together {
-  std::vector<std::size_t> column;                  // of the problem
-  std::vector<unsigned char> lower;                 // lambda <= border
-  std::vector<double> weight, tau, low, high, end;  // end: A_T
-  std::vector<double> log_a;                        // (T-1) x columns
+  std::vector<std::size_t> column;   // of the problem
+  std::vector<unsigned char> lower;  // lambda <= border
+  // offset + end * (product of factors) is a vector F: G A_T and (1 - G) A_T.
+  std::vector<double> weight, tau, low, high, offset, end;
+  std::vector<double> log_a;  // (T-1) x columns
   // Is the penalty flat beyond the ends? Better, but with a kink where descent may get stuck.
   bool flat = true;
   std::size_t width() const { return column.size(); }
@@ -139,6 +140,7 @@ class LinearMinimum {
           line[k] = c * from * (range > 1e-9 ? std::expm1(range) / range : std::exp(range));
           constant += c * from - line[k] * low[k];
         }
+        constant += slope_[k] * t_.offset[k];
       }
       std::fill(chosen.begin(), chosen.end(), 0.0);
       double sum = constant;
@@ -167,7 +169,7 @@ class LinearMinimum {
       double value = 0;
       std::vector<double> vector(width_);
       for (std::size_t k = 0; k < width_; ++k) {
-        vector[k] = t_.end[k] * std::exp(chosen[k]);
+        vector[k] = t_.offset[k] + t_.end[k] * std::exp(chosen[k]);
         value += slope_[k] * vector[k];
       }
       if (value < best_) {
@@ -236,17 +238,25 @@ void Correct(const Together& t, const std::vector<std::vector<double>>& atoms,
 
 }  // namespace
 
-double DroppedStepsBound(const SharedProblem& problem, const Ends& ends, double border,
+double DroppedStepsBound(const SharedProblem& problem, int blocks, const Ends& ends, double border,
                          double enough, const std::function<bool()>& stop) {
   const Model& model = *problem.model;
   const int choices = problem.steps() - 1;
+  double skipped = blocks == 1 ? 1.0 : 0.0;  // G
+  for (std::size_t c = 0; blocks == 1 && c < problem.width(); ++c) {
+    skipped = std::min(skipped, std::exp(problem.total * problem.Rate(problem.steps())[c]));
+  }
   double alone = 0;  // of the coordinates that are not looked at together
   Together t;
+  // More numbers than that take too long; then only every so many-th coordinate is looked at.
+  constexpr double kNumbers = 5e6;
+  const auto stride =
+      static_cast<std::size_t>(1 + static_cast<double>(problem.width()) * choices / kNumbers);
   for (std::size_t c = 0; c < problem.width(); ++c) {
     const int k = problem.coordinate[c];
-    bool positive = true;
-    for (int s = 1; s <= choices; ++s) positive = positive && model.A(s)[k] > 0;
-    if (!positive) {
+    bool together = c % stride == 0;
+    for (int s = 1; s <= choices; ++s) together = together && model.A(s)[k] > 0;
+    if (!together) {
       const double off =
           std::max({0.0, problem.tau[c] - ends.high[c], ends.low[c] - problem.tau[c]});
       alone += problem.weight[c] * off * off;
@@ -259,7 +269,8 @@ double DroppedStepsBound(const SharedProblem& problem, const Ends& ends, double 
     // A little beyond the ends, where the best plans of single coordinates lie.
     t.low.push_back(ends.low[c] * (1 - 1e-9));
     t.high.push_back(ends.high[c] * (1 + 1e-9));
-    t.end.push_back(model.A(problem.steps())[k]);
+    t.offset.push_back(skipped * model.A(problem.steps())[k]);
+    t.end.push_back(model.A(problem.steps())[k] - t.offset.back());
   }
   const std::size_t width = t.width();
   double bound = DistanceToEnds(problem, ends);
@@ -270,6 +281,7 @@ double DroppedStepsBound(const SharedProblem& problem, const Ends& ends, double 
   // Nothing dropped, to begin with.
   std::vector<double> x = t.end;
   for (std::size_t at = 0; at < t.log_a.size(); ++at) x[at % width] *= std::exp(t.log_a[at]);
+  for (std::size_t k = 0; k < width; ++k) x[k] += t.offset[k];
   std::vector<std::vector<double>> atoms = {x};
   std::vector<double> share = {1.0};
   constexpr int kRounds = 200, kAtoms = 200;

@@ -31,10 +31,11 @@ namespace mergeplan::search {
 // ends of y_k where c_k < 0; both are sums over the steps, whose minimum is found step by step. The
 // least bound of the open branches is a bound whenever the search ends.
 //
-// Coordinates in which some A_t is 0 add only the distance to their ends. Returns at least
+// Coordinates in which some A_t is 0 add only the distance to their ends, and so do some of them
+// where T d is beyond five million. Returns at least
 // DistanceToEnds, up to rounding. `border`: b above; `enough` ends the work when the bound reaches
 // it.
-double DroppedStepsBound(const SharedProblem& problem, const Ends& ends, double border,
+double DroppedStepsBound(const SharedProblem& problem, int blocks, const Ends& ends, double border,
                          double enough, const std::function<bool()>& stop);
 
 }  // namespace mergeplan::search

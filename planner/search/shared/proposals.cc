@@ -162,7 +162,48 @@ bool Dropping(const std::vector<bool>& dropped, int steps, Plan* out) {
   return true;
 }
 
+// All ways to cut i..j into n parts, every part in all its trees.
+std::vector<std::vector<Node>> Forests(int i, int j, int n);
+
+std::vector<Node> Trees(int i, int j) {
+  if (i == j) return {Node{i, i, 0, {}}};
+  std::vector<Node> out;
+  for (int n = 2; n <= j - i + 1; ++n) {
+    for (std::vector<Node>& children : Forests(i, j, n)) {
+      out.push_back({i, j, 0, std::move(children)});
+    }
+  }
+  return out;
+}
+
+std::vector<std::vector<Node>> Forests(int i, int j, int n) {
+  std::vector<std::vector<Node>> out;
+  if (n == 1) {
+    for (Node& tree : Trees(i, j)) out.push_back({std::move(tree)});
+    return out;
+  }
+  for (int m = i; m <= j - n + 1; ++m) {
+    const std::vector<std::vector<Node>> rest = Forests(m + 1, j, n - 1);
+    for (const Node& first : Trees(i, m)) {
+      for (const std::vector<Node>& others : rest) {
+        out.push_back({first});
+        out.back().insert(out.back().end(), others.begin(), others.end());
+      }
+    }
+  }
+  return out;
+}
+
 }  // namespace
+
+std::vector<Plan> EveryPlan(int steps, int blocks) {
+  std::vector<Plan> out;
+  for (const std::vector<Node>& forest : Forests(1, steps, blocks)) {
+    SharedPlan plan;
+    if (FromNodes(steps, forest, &plan)) out.push_back(std::move(plan.plan));
+  }
+  return out;
+}
 
 std::vector<Plan> DroppingPlans(const SharedProblem& problem, std::size_t most) {
   const int T = problem.steps();

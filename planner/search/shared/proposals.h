@@ -15,6 +15,9 @@ namespace mergeplan::search {
 // clean side; and the same for the k cleanest steps, every k. O(min(d, most)) + T plans of O(T).
 std::vector<Plan> DroppingPlans(const SharedProblem& problem, std::size_t most);
 
+// All plans of N blocks; for T <= 6 that is a few hundred (the little Schroeder numbers).
+std::vector<Plan> EveryPlan(int steps, int blocks);
+
 // A plan with the shares it comes with (M numbers, sum 1).
 struct SharedPlan {
   Plan plan;
