@@ -5,12 +5,14 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "planner/operators/budget.h"
 #include "planner/operators/tables.h"
 #include "planner/operators/terms.h"
+#include "planner/plan/costs.h"
 #include "planner/plan/plan.h"
 #include "planner/schedule/schedule.h"
 
@@ -24,6 +26,7 @@ struct StrategyFigures {
   // budget.
   std::optional<double> objective_equal_total_time;
   int merges_trained = 0;
+  std::optional<PlanCosts> costs = {};  // none where a file of an older version does not say
 };
 
 // A plan with everything it rests on and its certificate: what `mergeplan plan` writes and
@@ -51,6 +54,7 @@ struct PlanDocument {
   Init init = Init::kChild;
   Reference reference = Reference::kSurrogate;
   Space space = Space::kNary;
+  int max_merges = 0, max_rounds = 0;  // only plans with at most so many; 0: any number
 
   // ---- the answer
   Plan plan;
@@ -95,6 +99,12 @@ absl::StatusOr<PlanDocument> ReadPlanToml(const std::string& path);
 // `tau` above 4096 dimensions (reading computes them). PlanJson writes a number that is not finite
 // as null; WritePlanJson refuses it, as WritePlanToml does.
 std::string PlanJson(const PlanDocument& document);
+// The same with remarks about the run behind it: keys out of kRemarkKeys and their JSON text, taken
+// as it is. Reading does not look at them.
+inline constexpr std::string_view kRemarkKeys[] = {"fewer_blocks_better", "fewer_blocks",
+                                                   "sensitivity", "device"};
+std::string PlanJson(const PlanDocument& document,
+                     const std::vector<std::pair<std::string, std::string>>& remarks);
 absl::Status WritePlanJson(const PlanDocument& document, const std::string& path);
 absl::StatusOr<PlanDocument> ReadPlanJson(const std::string& path);
 

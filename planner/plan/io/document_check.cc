@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdint>
 #include <set>
+#include <tuple>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -103,6 +104,10 @@ MaybeComplaint CheckQuestion(const PlanDocument& d) {
   const size_t levels = static_cast<size_t>(d.plan.teacher_steps()) + 1;
   const std::string per_level = "one per level 0..teacher_steps";
   if (d.plan.teacher_steps() < 1) return Complaint{"merges", "the document holds no plan"};
+  for (const auto& [key, most] :
+       {std::pair{"max_merges", d.max_merges}, {"max_rounds", d.max_rounds}}) {
+    if (most < 0) return Complaint{key, absl::StrCat("is ", most, ", expected 0 or more")};
+  }
   if (d.tables) return CheckTablesOf(d);
   if (auto c = HasLength("alpha", d.alpha, levels, per_level)) return c;
   if (auto c = HasLength("sigma", d.sigma, levels, per_level)) return c;
@@ -136,6 +141,15 @@ MaybeComplaint CheckQuestion(const PlanDocument& d) {
   if (!std::isfinite(d.budget.feature_norm) || d.budget.feature_norm <= 0) {
     return Complaint{"feature_norm", absl::StrCat("is ", d.budget.feature_norm,
                                                   ", expected a positive, finite number")};
+  }
+  return std::nullopt;
+}
+
+MaybeComplaint CheckLimits(const PlanDocument& d) {
+  for (const auto& [key, most, has] : {std::tuple{"max_merges", d.max_merges, d.plan.size()},
+                                       {"max_rounds", d.max_rounds, d.plan.rounds()}}) {
+    if (most == 0 || has <= most) continue;
+    return Complaint{key, absl::StrCat("is ", most, ", but the plan has ", has)};
   }
   return std::nullopt;
 }
@@ -213,7 +227,9 @@ std::optional<Complaint> FindComplaint(const PlanDocument& document) {
 }
 
 absl::Status CheckForWriting(const PlanDocument& document, const std::string& path) {
-  const std::optional<Complaint> complaint = FindComplaint(document);
+  std::optional<Complaint> complaint = FindComplaint(document);
+  // Files may be edited to break the limits; then nothing is proven.
+  if (!complaint && document.status != kUnchecked) complaint = CheckLimits(document);
   if (!complaint) return absl::OkStatus();
   return absl::InvalidArgumentError(
       absl::StrCat(path, ": not written, ", complaint->key, ": ", complaint->message));
@@ -247,6 +263,9 @@ std::string Fingerprint(const PlanDocument& d) {
   seal.Text("init", ToString(d.init));
   seal.Text("reference", ToString(d.reference));
   seal.Text("space", ToString(d.space));
+  // Keys that older files lack are sealed only where they say something.
+  if (d.max_merges > 0) seal.Number("max_merges", d.max_merges);
+  if (d.max_rounds > 0) seal.Number("max_rounds", d.max_rounds);
   seal.Number("teacher_steps", d.plan.teacher_steps());
   seal.Ranges("blocks", d.plan.BlockRanges());
   for (const MergeSpec& merge : d.plan.Specs()) {
@@ -268,6 +287,11 @@ std::string Fingerprint(const PlanDocument& d) {
     if (s.objective_equal_total_time)
       seal.Number("objective_equal_total_time", *s.objective_equal_total_time);
     seal.Number("merges_trained", s.merges_trained);
+    if (s.costs) {
+      seal.Number("rounds", s.costs->rounds);
+      seal.Number("teacher_calls", s.costs->teacher_calls);
+      seal.Number("student_calls", s.costs->student_calls);
+    }
   }
   if (static_cast<size_t>(d.dimensions()) <= kMostValues) {
     seal.Numbers("value", d.value);

@@ -53,14 +53,20 @@ Json Rows(const ModelTables& tables, const std::vector<double>& numbers) {
   return out;
 }
 
-Json Figures(double objective, std::optional<double> objective_equal_total_time,
-             int merges_trained) {
+void AddCosts(const PlanCosts& costs, Json* out) {
+  (*out)["rounds"] = costs.rounds;
+  (*out)["teacher_calls"] = costs.teacher_calls;
+  (*out)["student_calls"] = costs.student_calls;
+}
+
+Json Figures(const StrategyFigures& figures) {
   Json out = Json::object();
-  out["objective"] = objective;
-  if (objective_equal_total_time) {
-    out["objective_equal_total_time"] = *objective_equal_total_time;
+  out["objective"] = figures.objective;
+  if (figures.objective_equal_total_time) {
+    out["objective_equal_total_time"] = *figures.objective_equal_total_time;
   }
-  out["merges_trained"] = merges_trained;
+  out["merges_trained"] = figures.merges_trained;
+  if (figures.costs) AddCosts(*figures.costs, &out);
   return out;
 }
 
@@ -78,14 +84,19 @@ Json Certificate(const PlanDocument& d) {
     out["objective_equal_total_time"] = *d.objective_equal_total_time;
   }
   out["merges_trained"] = d.plan.size();
+  AddCosts(CostsOf(d.plan), &out);
   out["strategies"] = Json::object();
   for (const StrategyFigures& s : d.strategies) {
-    out["strategies"][s.name] =
-        Figures(s.objective, s.objective_equal_total_time, s.merges_trained);
+    out["strategies"][s.name] = Figures(s);
   }
   out["seconds"] = d.seconds;
   out["fingerprint"] = Fingerprint(d);
   return out;
+}
+
+void AddLimits(const PlanDocument& d, Json* out) {
+  if (d.max_merges > 0) (*out)["max_merges"] = d.max_merges;
+  if (d.max_rounds > 0) (*out)["max_rounds"] = d.max_rounds;
 }
 
 Json Question(const PlanDocument& d) {
@@ -96,6 +107,7 @@ Json Question(const PlanDocument& d) {
   if (d.tables) {
     const ModelTables& tables = *d.tables;
     out["space"] = ToString(d.space);
+    AddLimits(d, &out);
     out["input"] = d.input;
     out["A"] = Rows(tables, tables.a);
     out["gamma"] = Rows(tables, tables.gamma);
@@ -110,6 +122,7 @@ Json Question(const PlanDocument& d) {
   out["init"] = ToString(d.init);
   out["reference"] = ToString(d.reference);
   out["space"] = ToString(d.space);
+  AddLimits(d, &out);
   if (d.budget.sgd) {
     out["lr"] = d.budget.lr;
     out["iterations"] = d.budget.iterations;
@@ -184,13 +197,17 @@ std::string Lines(const Json& object) {
 
 }  // namespace
 
-std::string PlanJson(const PlanDocument& document) {
+std::string PlanJson(const PlanDocument& document) { return PlanJson(document, {}); }
+
+std::string PlanJson(const PlanDocument& document,
+                     const std::vector<std::pair<std::string, std::string>>& remarks) {
   const PlanDocument d = Normalized(document);
   Json out = Json::object();
   out["format"] = kPlanFormat;
   out.update(Certificate(d));
   out.update(Question(d));
   out.update(Answer(d));
+  for (const auto& [key, text] : remarks) out[key] = Json::parse(text, nullptr, false);
   return Lines(out);
 }
 

@@ -12,8 +12,9 @@ namespace {
 
 constexpr std::int64_t kMostInt = std::numeric_limits<int>::max();
 constexpr std::int64_t kMostExact = std::int64_t{1} << 53;
-constexpr std::string_view kStrategyKeys[] = {"objective", "objective_equal_total_time",
-                                              "merges_trained"};
+constexpr std::string_view kStrategyKeys[] = {"objective",      "objective_equal_total_time",
+                                              "merges_trained", "rounds",
+                                              "teacher_calls",  "student_calls"};
 
 }  // namespace
 
@@ -85,6 +86,17 @@ absl::StatusOr<std::vector<StrategyFigures>> ReadStrategies(const NodeReader& re
     MP_ASSIGN_OR_RETURN(const std::int64_t count,
                         read.Integer(*trained, key + ".merges_trained", 0, kMostInt));
     figures.merges_trained = static_cast<int>(count);
+    if (node.Find("rounds") != nullptr) {
+      figures.costs.emplace();
+      for (const auto& [part, out] : {std::pair{"rounds", &figures.costs->rounds},
+                                      {"teacher_calls", &figures.costs->teacher_calls},
+                                      {"student_calls", &figures.costs->student_calls}}) {
+        MP_ASSIGN_OR_RETURN(const Node* found, read.Require(node, key, part));
+        MP_ASSIGN_OR_RETURN(const std::int64_t number,
+                            read.Integer(*found, absl::StrCat(key, ".", part), 0, kMostInt));
+        *out = static_cast<int>(number);
+      }
+    }
     out.push_back(std::move(figures));
   }
   return out;

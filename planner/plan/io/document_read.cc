@@ -6,6 +6,7 @@
 #include <limits>
 #include <optional>
 #include <system_error>
+#include <tuple>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -26,49 +27,18 @@ namespace {
 constexpr int kMostSteps = kMaxTeacherSteps;
 constexpr std::int64_t kMostInt = std::numeric_limits<int>::max();
 
-constexpr std::string_view kQuestionKeys[] = {"format",
-                                              "teacher_steps",
-                                              "student_steps",
-                                              "dimensions",
-                                              "schedule",
-                                              "alpha",
-                                              "sigma",
-                                              "data_scale",
-                                              "input",
-                                              "input_sha256",
-                                              "basis",
-                                              "variances",
-                                              "weights",
-                                              "train_time",
-                                              "lr",
-                                              "iterations",
-                                              "batch",
-                                              "feature_norm",
-                                              "init",
-                                              "reference",
-                                              "space",
-                                              "blocks",
-                                              "merges",
-                                              "A",
-                                              "gamma",
-                                              "p",
-                                              "q",
-                                              "target"};
-constexpr std::string_view kCertificateKeys[] = {"status",
-                                                 "guarantee",
-                                                 "objective",
-                                                 "objective_surrogate",
-                                                 "objective_teacher",
-                                                 "objective_equal_total_time",
-                                                 "lower_bound",
-                                                 "gap",
-                                                 "tolerance",
-                                                 "merges_trained",
-                                                 "strategies",
-                                                 "value",
-                                                 "tau",
-                                                 "seconds",
-                                                 "fingerprint"};
+// clang-format off
+constexpr std::string_view kQuestionKeys[] = {
+    "format", "teacher_steps", "student_steps", "dimensions", "schedule", "alpha", "sigma",
+    "data_scale", "input", "input_sha256", "basis", "variances", "weights", "train_time", "lr",
+    "iterations", "batch", "feature_norm", "init", "reference", "space", "max_merges",
+    "max_rounds", "blocks", "merges", "A", "gamma", "p", "q", "target"};
+constexpr std::string_view kCertificateKeys[] = {
+    "status", "guarantee", "objective", "objective_surrogate", "objective_teacher",
+    "objective_equal_total_time", "lower_bound", "gap", "tolerance", "merges_trained", "rounds",
+    "teacher_calls", "student_calls", "strategies", "value", "tau", "seconds", "fingerprint"};
+// clang-format on
+
 class DocumentReader {
  public:
   DocumentReader(const Node& root, const std::string& path, PlanForm form)
@@ -162,6 +132,7 @@ class DocumentReader {
     } else {
       known.insert(known.end(), std::begin(kCertificateKeys), std::end(kCertificateKeys));
       known.push_back("tree");
+      known.insert(known.end(), std::begin(kRemarkKeys), std::end(kRemarkKeys));
     }
     return read_.CheckKeys(root_, "", known);
   }
@@ -180,7 +151,7 @@ class DocumentReader {
       }
       steps_ = doc_.tables->steps;
       MP_RETURN_IF_ERROR(OptionalText(root_, "input", &doc_.input));
-      return Word("space", &doc_.space, ParseSpace);
+      return ReadSpace();
     }
     MP_RETURN_IF_ERROR(OptionalText(root_, "schedule", &doc_.schedule_spec));
     MP_ASSIGN_OR_RETURN(auto alpha, Array(root_, "alpha"));
@@ -235,6 +206,17 @@ class DocumentReader {
     MP_RETURN_IF_ERROR(read_.Require(root_, "", "init").status());
     MP_RETURN_IF_ERROR(Word("init", &doc_.init, ParseInit));
     MP_RETURN_IF_ERROR(Word("reference", &doc_.reference, ParseReference));
+    return ReadSpace();
+  }
+
+  absl::Status ReadSpace() {
+    for (const auto& [key, out] :
+         {std::pair{"max_merges", &doc_.max_merges}, {"max_rounds", &doc_.max_rounds}}) {
+      const Node* node = root_.Find(key);
+      if (node == nullptr) continue;
+      MP_ASSIGN_OR_RETURN(const std::int64_t most, read_.Integer(*node, key, 0, kMostInt));
+      *out = static_cast<int>(most);
+    }
     return Word("space", &doc_.space, ParseSpace);
   }
 
@@ -336,15 +318,29 @@ class DocumentReader {
                        "nothing is proven: the file was edited after it was planned; `mergeplan "
                        "plan` gives a new certificate");
     }
-    if (merges_trained_ && *merges_trained_ != doc_.plan.size()) {
-      return read_.Error(
-          table->Find("merges_trained"), Name("merges_trained"),
-          absl::StrCat("is ", *merges_trained_, ", but there are ", doc_.plan.size(), " merges"));
-    }
+    MP_RETURN_IF_ERROR(CheckCosts(*table));
     if (lacks_values) {
       MP_ASSIGN_OR_RETURN(const Model model, CheckedModel());
       doc_.value = model.Value(doc_.plan);
       doc_.tau.assign(model.tau().begin(), model.tau().end());
+    }
+    return absl::OkStatus();
+  }
+
+  // Counts that the plan itself says.
+  absl::Status CheckCosts(const Node& table) const {
+    const PlanCosts costs = CostsOf(doc_.plan);
+    for (const auto& [key, expected, what] :
+         {std::tuple{"merges_trained", doc_.plan.size(), "merges"},
+          {"rounds", costs.rounds, "rounds"},
+          {"teacher_calls", costs.teacher_calls, "single steps to merge"},
+          {"student_calls", costs.student_calls, "merges to merge"}}) {
+      const Node* node = table.Find(key);
+      if (node == nullptr) continue;
+      MP_ASSIGN_OR_RETURN(const std::int64_t number, read_.Integer(*node, Name(key), 0, kMostInt));
+      if (number == expected) continue;
+      return read_.Error(node, Name(key),
+                         absl::StrCat("is ", number, ", but there are ", expected, " ", what));
     }
     return absl::OkStatus();
   }
@@ -391,10 +387,6 @@ class DocumentReader {
       MP_ASSIGN_OR_RETURN(auto numbers, Array(table, key));
       if (numbers) *out = *std::move(numbers);
       if (!numbers && !MayLackValues()) return require(key).status();
-    }
-    if (const Node* trained = table.Find("merges_trained")) {
-      MP_ASSIGN_OR_RETURN(merges_trained_,
-                          read_.Integer(*trained, Name("merges_trained"), 0, kMostInt));
     }
     return absl::OkStatus();
   }
@@ -465,7 +457,6 @@ class DocumentReader {
   std::int64_t steps_ = 0;
   bool arrays_given_ = false;
   bool edited_ = false;
-  std::optional<std::int64_t> merges_trained_;
   PlanDocument doc_;
 };
 

@@ -4,6 +4,7 @@
 #include <array>
 #include <charconv>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -51,6 +52,12 @@ std::string Text(const std::vector<Range>& ranges) {
     absl::StrAppend(&out, out.size() > 1 ? ", " : "", Text(range));
   }
   return out + "]";
+}
+
+std::string Text(const std::optional<PlanCosts>& costs) {
+  if (!costs) return "";
+  return absl::StrCat(", rounds = ", costs->rounds, ", teacher_calls = ", costs->teacher_calls,
+                      ", student_calls = ", costs->student_calls);
 }
 
 std::string Quoted(std::string_view text) {
@@ -159,6 +166,7 @@ class TomlText {
     Line("init", Quoted(ToString(d_.init)));
     Line("reference", Quoted(ToString(d_.reference)));
     Line("space", Quoted(ToString(d_.space)));
+    Limits();
     if (d_.budget.sgd) {
       Line("lr", Text(d_.budget.lr));
       Line("iterations", absl::StrCat(d_.budget.iterations));
@@ -178,11 +186,17 @@ class TomlText {
     Array("sigma", d_.sigma);
   }
 
+  void Limits() {
+    if (d_.max_merges > 0) Line("max_merges", absl::StrCat(d_.max_merges));
+    if (d_.max_rounds > 0) Line("max_rounds", absl::StrCat(d_.max_rounds));
+  }
+
   void Tables(const ModelTables& tables) {
     Line("teacher_steps", absl::StrCat(tables.steps));
     Line("student_steps", absl::StrCat(d_.plan.student_steps()));
     Line("dimensions", absl::StrCat(tables.dimensions));
     Line("space", Quoted(ToString(d_.space)));
+    Limits();
     Line("input", Quoted(d_.input));
     Table("A", tables.a);
     Table("gamma", tables.gamma);
@@ -219,6 +233,10 @@ class TomlText {
     if (d_.objective_equal_total_time)
       Line("objective_equal_total_time", Text(*d_.objective_equal_total_time));
     Line("merges_trained", absl::StrCat(d_.plan.size()));
+    const PlanCosts costs = CostsOf(d_.plan);
+    Line("rounds", absl::StrCat(costs.rounds));
+    Line("teacher_calls", absl::StrCat(costs.teacher_calls));
+    Line("student_calls", absl::StrCat(costs.student_calls));
     Line("seconds", Text(d_.seconds));
     Line("fingerprint", Quoted(Fingerprint(d_)));
     Array("value", d_.value);
@@ -233,7 +251,7 @@ class TomlText {
                             ? absl::StrCat(", objective_equal_total_time = ",
                                            Text(*s.objective_equal_total_time))
                             : "",
-                        ", merges_trained = ", s.merges_trained, " }"));
+                        Text(s.costs), ", merges_trained = ", s.merges_trained, " }"));
     }
   }
 

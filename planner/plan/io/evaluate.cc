@@ -54,7 +54,8 @@ absl::Status CheckHasSchedule(const PlanDocument& document, const std::string& p
 }
 
 absl::StatusOr<StrategyFigures> FiguresOf(const Model& model, std::string name, const Plan& plan) {
-  StrategyFigures out{std::move(name), model.Objective(plan), std::nullopt, plan.size()};
+  StrategyFigures out{std::move(name), model.Objective(plan), std::nullopt, plan.size(),
+                      CostsOf(plan)};
   MP_RETURN_IF_ERROR(CheckFinite(out.objective, "the objective"));
   if (!model.has_schedule()) return out;
   out.objective_equal_total_time = out.objective;

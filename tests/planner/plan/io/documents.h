@@ -132,6 +132,8 @@ inline std::string Difference(const PlanDocument& a, const PlanDocument& b) {
   same("init", a.init, b.init);
   same("reference", a.reference, b.reference);
   same("space", a.space, b.space);
+  same("max_merges", a.max_merges, b.max_merges);
+  same("max_rounds", a.max_rounds, b.max_rounds);
   same("plan", a.plan, b.plan);
   same("objective", a.objective, b.objective);
   same("objective_surrogate", a.objective_surrogate, b.objective_surrogate);
@@ -151,6 +153,7 @@ inline std::string Difference(const PlanDocument& a, const PlanDocument& b) {
     same("strategy.objective_equal_total_time", a.strategies[k].objective_equal_total_time,
          b.strategies[k].objective_equal_total_time);
     same("strategy.merges_trained", a.strategies[k].merges_trained, b.strategies[k].merges_trained);
+    same("strategy.costs", a.strategies[k].costs, b.strategies[k].costs);
   }
   return out;
 }

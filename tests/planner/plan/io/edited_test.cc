@@ -155,6 +155,55 @@ TEST_F(EditedTest, WithoutRoundsTheCertificateStays) {
   EXPECT_EQ(Difference(SmallDocument(), *read), "");
 }
 
+// What files said before they said how often a plan calls teacher and students.
+TEST_F(EditedTest, FilesOfOlderVersionsKeepTheirCertificate) {
+  PlanDocument d = SmallDocument();
+  for (StrategyFigures& s : d.strategies) s.costs.reset();
+  const TempFolder folder;
+  ASSERT_TRUE(WritePlan(d, folder.At("old.toml")).ok());
+  std::string text = *ReadFile(folder.At("old.toml"));
+  for (const char* line : {"\nrounds = 3", "\nteacher_calls = 4", "\nstudent_calls = 2"}) {
+    text = Replaced(text, line, "");
+  }
+  const auto read = Toml(text);
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_EQ(read->status, "within_gap");
+  EXPECT_EQ(Difference(d, *read), "");
+}
+
+TEST_F(EditedTest, LimitsBelongToTheCertificate) {
+  PlanDocument d = SmallDocument();
+  d.max_merges = 3;
+  d.max_rounds = 4;
+  const TempFolder folder;
+  for (const char* name : {"limited.toml", "limited.json"}) {
+    ASSERT_TRUE(WritePlan(d, folder.At(name)).ok());
+    const auto read = ReadPlan(folder.At(name));
+    ASSERT_TRUE(read.ok()) << read.status();
+    EXPECT_EQ(Difference(d, *read), "");
+  }
+  const std::string text = *ReadFile(folder.At("limited.toml"));
+  // Without the limit the certificate would say too much.
+  Unchecked(Toml(Replaced(text, "\nmax_merges = 3", "")));
+  Unchecked(Toml(Replaced(text, "\nmax_rounds = 4", "\nmax_rounds = 5")));
+  d.max_merges = 2;
+  const absl::Status refused = WritePlan(d, folder.At("more.toml"));
+  EXPECT_EQ(refused.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_NE(refused.message().find("max_merges: is 2, but the plan has 3"), std::string::npos)
+      << refused;
+}
+
+TEST_F(EditedTest, RemarksOfTheRunAreNotLookedAt) {
+  const PlanDocument d = SmallDocument();
+  const TempFolder folder;
+  const std::string json = PlanJson(d, {{"fewer_blocks_better", "null"},
+                                        {"sensitivity", R"({"draws": 3, "lead": {"p5": 0.1}})"}});
+  EXPECT_NE(json.find(R"("sensitivity": {"draws":3,)"), std::string::npos) << json;
+  const auto read = ReadPlan(folder.Write("plan.json", json));
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_EQ(Difference(d, *read), "");
+}
+
 TEST_F(EditedTest, ANewScheduleNameNeedsNewArrays) {
   const auto read = Toml(Replaced(toml_, "schedule = \"cosine\"", "schedule = \"flow\""));
   ASSERT_FALSE(read.ok());

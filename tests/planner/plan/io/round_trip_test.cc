@@ -297,6 +297,8 @@ PlanDocument RandomDocument(std::uint64_t seed) {
   d.init = static_cast<Init>(below(4));
   d.reference = static_cast<Reference>(below(3));
   d.space = static_cast<Space>(below(2));
+  if (below(2) == 0) d.max_merges = d.plan.size() + below(3);
+  if (below(2) == 0) d.max_rounds = d.plan.rounds() + below(3);
   d.objective = number();
   d.objective_surrogate = number();
   d.objective_teacher = number();
@@ -311,6 +313,7 @@ PlanDocument RandomDocument(std::uint64_t seed) {
   d.guarantee = text();
   for (int k = below(5); k > 0; --k) {
     d.strategies.push_back({std::to_string(k) + text(), number(), number(), below(1000)});
+    if (below(2) == 0) d.strategies.back().costs = {below(9), below(1000), below(1000)};
   }
   d.value = numbers(dimensions);
   d.tau = numbers(dimensions);
