@@ -27,12 +27,11 @@ Pass::Pass(const Model& model, const Bounds& bounds, PassOptions options)
 
 bool Pass::Stopped() {
   if (stopped_.load(std::memory_order_relaxed)) return true;
-  if (candidates_.load(std::memory_order_relaxed) > options_.max_candidates) {
-    stopped_ = true;
-  } else if (bytes_.load(std::memory_order_relaxed) > options_.memory_limit) {
+  if (bytes_.load(std::memory_order_relaxed) > options_.memory_limit) {
     out_of_memory_ = true;
     stopped_ = true;
-  } else if (options_.stop && options_.stop()) {
+  } else if (candidates_.load(std::memory_order_relaxed) > options_.max_candidates ||
+             (options_.stop && options_.stop())) {
     stopped_ = true;
   }
   return stopped_.load(std::memory_order_relaxed);
@@ -57,11 +56,10 @@ void Pass::Pairs(const Place& place, const double* a, const double* b,
   constexpr std::int64_t kPerCheck = 1024;
   std::int64_t looked = 0;
   const bool counted = limited();
-  const int followed_by = place.prefix                    ? 0
-                          : !merge                        ? 1
-                          : blocks_ > 1                   ? 0
-                          : i == 1 && j == model_.steps() ? 0
-                                                          : 1;
+  // A product is inside a merge; so is a node that is not a block.
+  const bool may_be_block =
+      place.merge && (blocks_ > 1 || (place.i == 1 && place.j == model_.steps()));
+  const int followed_by = place.prefix || may_be_block ? 0 : 1;
   const auto counts_of = [&](int m, int l, int r) -> Counts {
     if (!counted) return {};
     const Counts left = LeftOf(place, m).counts[l], right = nodes_[at_(m + 1, j)].counts[r];
@@ -165,7 +163,7 @@ void Pass::Select(bool root, const Place& place, const double* a, const double* 
     frontier.records.push_back({candidate.origin, kept});
     bytes_ += sizeof(Record);
   };
-  bool may_offload = options_.offload != nullptr && !root && !options_.width && !trace;
+  bool may_offload = options_.offload != nullptr && !root && !options_.width;
   for (std::size_t next = 0; next < candidates.size() && frontier.size() < width; ++next) {
     if (may_offload &&
         options_.offload->WorthFilter(candidates.size() - next, frontier.size(), n)) {
@@ -408,6 +406,7 @@ std::vector<Plan> Pass::BestPlans(int count) const {
   const std::size_t root = bounds_.root();
   const Frontier& frontier = prefixes_[root];
   std::vector<std::pair<double, int>> order;
+  order.reserve(frontier.origins.size());
   for (int k = 0; k < frontier.size(); ++k) {
     order.emplace_back(
         RowBound(columns_.size(), frontier.row(k), bounds_.prefix_a[root], bounds_.prefix_b[root]),
