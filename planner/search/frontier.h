@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <functional>
@@ -106,8 +107,9 @@ class Pass {
   // plan whose bound is no higher than the plan's objective. Entries that lead to none below the
   // threshold are left out. Time and memory as the candidates.
   Survivors Left();
-  // Candidates looked at (comparisons count a sixteenth) and parts kept.
-  std::int64_t candidates() const { return candidates_.load(); }
+  // Candidates looked at (comparisons count a sixteenth) and parts kept. Of a pass that was given
+  // up for its effort, max_candidates: how far it came depends on the threads.
+  std::int64_t candidates() const { return std::min(candidates_.load(), options_.max_candidates); }
   std::int64_t kept() const;
 
  private:

@@ -191,7 +191,8 @@ MERGEPLAN_EACH bool Covers(std::size_t n, const double* y, const double* x, cons
   return true;
 }
 
-// Which candidates of a batch does a kept entry cover? One thread a candidate and kTile entries.
+// The first kept entry that covers each candidate of a batch. One thread a candidate and kTile
+// entries.
 struct CoveredArgs {
   std::size_t n, kept_count, batch_count;
   const double* kept;         // tiles
@@ -199,23 +200,24 @@ struct CoveredArgs {
   const double* batch;        // tiles
   const Limits* batch_limits;
   const double* sign;      // [n]
-  unsigned char* covered;  // [batch_count], 0 before; threads only ever write 1
+  std::uint32_t* covered;  // [batch_count], 0 before; kept_count - entry, 0: none covers it
 };
 MERGEPLAN_EACH std::size_t CoveredThreads(const CoveredArgs& q) {
   return (q.kept_count + kTile - 1) / kTile * q.batch_count;
 }
-MERGEPLAN_EACH void CoveredThread(const CoveredArgs& q, std::size_t at) {
+// The entry's number as it stands in `covered`, 0: none of the thread's.
+MERGEPLAN_EACH std::uint32_t CoveredThread(const CoveredArgs& q, std::size_t at) {
   const std::size_t candidate = at % q.batch_count;
   const std::size_t begin = at / q.batch_count * kTile;
+  if (q.covered[candidate] > q.kept_count - begin) return 0;  // one before these
   const double* x = q.batch + TiledRow(q.n, candidate);
   for (std::size_t k = begin; k < begin + kTile && k < q.kept_count; ++k) {
-    if (q.covered[candidate] != 0) return;
     if (NoMoreThan(q.kept_limits[k], q.batch_limits[candidate]) &&
         Covers(q.n, q.kept + TiledRow(q.n, k), x, q.sign)) {
-      q.covered[candidate] = 1;
-      return;
+      return static_cast<std::uint32_t>(q.kept_count - k);
     }
   }
+  return 0;
 }
 
 // Which candidates of a batch would an earlier one of it cover? One thread a pair.
@@ -224,7 +226,7 @@ struct AmongArgs {
   const double* batch;           // tiles
   const Limits* limits;          // [count]
   const double* sign;            // [n]
-  const unsigned char* covered;  // [count]: these neither cover nor need to be covered
+  const std::uint32_t* covered;  // [count], not 0: these neither cover nor need to be covered
   unsigned char* among;          // [count][count]: does the first cover the second?
 };
 MERGEPLAN_EACH void AmongThread(const AmongArgs& q, std::size_t at) {

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 
@@ -64,7 +65,10 @@ class EmulationBackend : public Backend {
     return absl::OkStatus();
   }
   absl::Status Run(const CoveredArgs& q) override {
-    Blocks(CoveredThreads(q), [&](std::size_t at) { CoveredThread(q, at); });
+    Blocks(CoveredThreads(q), [&](std::size_t at) {
+      std::uint32_t& covered = q.covered[at % q.batch_count];
+      covered = std::max(covered, CoveredThread(q, at));
+    });
     return absl::OkStatus();
   }
   absl::Status Run(const AmongArgs& q) override {

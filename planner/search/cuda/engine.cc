@@ -179,31 +179,39 @@ struct Engine::Batch {
   double* losses;
 };
 
-absl::Status Engine::Plain(const Batch& batch, std::vector<std::uint32_t>& which) {
-  MERGEPLAN_LET(device_covered, Room<unsigned char>("covered", batch.count));
+absl::Status Engine::Plain(const Batch& batch, std::vector<std::uint32_t>& which,
+                           std::vector<std::uint32_t>& stands) {
+  MERGEPLAN_LET(device_covered, Room<std::uint32_t>("covered", batch.count));
   MERGEPLAN_LET(device_among, Room<unsigned char>("among", batch.count * batch.count));
-  MERGEPLAN_TRY(backend_->Zero(device_covered, batch.count));
+  MERGEPLAN_TRY(backend_->Zero(device_covered, batch.count * sizeof(std::uint32_t)));
   MERGEPLAN_TRY(backend_->Run(CoveredArgs{batch.n, batch.kept_count, batch.count, batch.kept,
                                           batch.kept_limits, batch.values, batch.limits, batch.sign,
                                           device_covered}));
   MERGEPLAN_TRY(backend_->Run(AmongArgs{batch.n, batch.count, batch.values, batch.limits,
                                         batch.sign, device_covered, device_among}));
-  std::vector<unsigned char> covered(batch.count), among(batch.count * batch.count);
-  MERGEPLAN_TRY(backend_->Download(covered.data(), device_covered, covered.size()));
+  std::vector<std::uint32_t> covered(batch.count);
+  std::vector<unsigned char> among(batch.count * batch.count);
+  MERGEPLAN_TRY(
+      backend_->Download(covered.data(), device_covered, covered.size() * sizeof(std::uint32_t)));
   MERGEPLAN_TRY(backend_->Download(among.data(), device_among, among.size()));
   for (std::size_t c = 0; c < batch.count; ++c) {
-    if (covered[c] != 0) continue;
-    if (std::none_of(which.begin(), which.end(),
-                     [&](std::uint32_t w) { return among[w * batch.count + c] != 0; })) {
-      which.push_back(static_cast<std::uint32_t>(c));
+    if (covered[c] != 0) {
+      stands.push_back(static_cast<std::uint32_t>(batch.kept_count - covered[c]));
+      continue;
     }
+    const auto first = std::find_if(which.begin(), which.end(), [&](std::uint32_t w) {
+      return among[w * batch.count + c] != 0;
+    });
+    stands.push_back(static_cast<std::uint32_t>(batch.kept_count + (first - which.begin())));
+    if (first == which.end()) which.push_back(static_cast<std::uint32_t>(c));
   }
   MERGEPLAN_LET(device_which, Send("which", which));
   return backend_->Run(AppendArgs{batch.n, which.size(), batch.kept_count, device_which,
                                   batch.values, batch.limits, batch.kept, batch.kept_limits});
 }
 
-absl::Status Engine::Slack(const Batch& batch, double slack, std::vector<std::uint32_t>& which) {
+absl::Status Engine::Slack(const Batch& batch, double slack, std::vector<std::uint32_t>& which,
+                           std::vector<std::uint32_t>& stands) {
   MERGEPLAN_LET(loss, Room<double>("loss", batch.kept_count + batch.count));
   MERGEPLAN_LET(decision, Room<std::int64_t>("decision", batch.count));
   MERGEPLAN_LET(count, Send("kept count", std::vector<std::uint64_t>{batch.kept_count}));
@@ -217,14 +225,19 @@ absl::Status Engine::Slack(const Batch& batch, double slack, std::vector<std::ui
   MERGEPLAN_TRY(
       backend_->Download(decisions.data(), decision, decisions.size() * sizeof(std::int64_t)));
   for (std::size_t c = 0; c < batch.count; ++c) {
-    if (decisions[c] < 0) which.push_back(static_cast<std::uint32_t>(c));
+    if (decisions[c] >= 0) {
+      stands.push_back(static_cast<std::uint32_t>(decisions[c]));
+      continue;
+    }
+    stands.push_back(static_cast<std::uint32_t>(batch.kept_count + which.size()));
+    which.push_back(static_cast<std::uint32_t>(c));
   }
   return absl::OkStatus();
 }
 
-absl::Status Engine::Filter(
-    const Setting& setting, double slack, const std::vector<FilterCandidate>& candidates,
-    const std::function<bool(std::size_t kept, std::int64_t sixteenths)>& proceed, Kept& kept) {
+absl::Status Engine::Filter(const Setting& setting, double slack,
+                            const std::vector<FilterCandidate>& candidates, const Proceed& proceed,
+                            Kept& kept) {
   const std::size_t n = setting.n;
   std::vector<bool> used(setting.sources.size());
   for (const FilterCandidate& candidate : candidates) used[candidate.source] = true;
@@ -257,6 +270,7 @@ absl::Status Engine::Filter(
     }
   }
   std::vector<std::size_t> added;
+  std::vector<std::uint32_t> stands;
   for (std::size_t begin = 0; begin < candidates.size(); begin += sizes_.batch) {
     batch.count = std::min(sizes_.batch, candidates.size() - begin);
     batch.kept_count = count;
@@ -284,7 +298,7 @@ absl::Status Engine::Filter(
     batch.shares = shares;
     batch.limits = device_limits;
     std::vector<std::uint32_t> which;
-    MERGEPLAN_TRY(slack > 0 ? Slack(batch, slack, which) : Plain(batch, which));
+    MERGEPLAN_TRY(slack > 0 ? Slack(batch, slack, which, stands) : Plain(batch, which, stands));
     std::int64_t sixteenths = 0;
     std::size_t next = 0;
     for (std::size_t c = 0; c < batch.count; ++c) {
@@ -293,7 +307,7 @@ absl::Status Engine::Filter(
     }
     for (const std::uint32_t c : which) added.push_back(begin + c);
     count += which.size();
-    if (!proceed(which.size(), sixteenths)) return absl::OkStatus();
+    if (!proceed(batch.count, which.size(), sixteenths)) return absl::OkStatus();
   }
   std::vector<double> values(count * n), losses(slack > 0 ? count : 0);
   if (count > 0) MERGEPLAN_TRY(FetchRows(n, count, batch.kept, values.data()));
@@ -303,6 +317,7 @@ absl::Status Engine::Filter(
   kept.values = std::move(values);
   kept.losses = std::move(losses);
   kept.added = std::move(added);
+  kept.stands = std::move(stands);
   return absl::OkStatus();
 }
 

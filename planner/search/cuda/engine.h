@@ -62,7 +62,8 @@ struct Kept {
   std::vector<double> shares;  // [count][n], only with slack: RowSquares of the values; not kept up
   std::vector<double> losses;  // [count], only with slack
   std::vector<Limits> limits;  // [count]
-  std::vector<std::size_t> added;  // the candidates that were added, in order
+  std::vector<std::size_t> added;     // the candidates that were added, in order
+  std::vector<std::uint32_t> stands;  // for every candidate the entry that stands for it
 };
 
 struct EngineSizes {
@@ -93,11 +94,13 @@ class Engine {
 
   // Goes through the candidates in order as Pass::Select does: with slack 0 drops those that a kept
   // one covers and keeps the others; with slack lets kept ones stand for them. `proceed` is told
-  // after every batch how many were kept and the sum of (number kept)/16 over its candidates; false
-  // ends the call early, with `kept` as it was. O(candidates kept n) work.
+  // after every batch how many candidates it had, how many of them were kept, and the sum of
+  // (number kept)/16 over its candidates; false ends the call early, with `kept` as it was.
+  // O(candidates kept n) work.
+  using Proceed =
+      std::function<bool(std::size_t candidates, std::size_t kept, std::int64_t sixteenths)>;
   absl::Status Filter(const Setting& setting, double slack,
-                      const std::vector<FilterCandidate>& candidates,
-                      const std::function<bool(std::size_t kept, std::int64_t sixteenths)>& proceed,
+                      const std::vector<FilterCandidate>& candidates, const Proceed& proceed,
                       Kept& kept);
 
  private:
@@ -129,8 +132,10 @@ class Engine {
 
   // One batch of the filter.
   struct Batch;
-  absl::Status Plain(const Batch& batch, std::vector<std::uint32_t>& which);
-  absl::Status Slack(const Batch& batch, double slack, std::vector<std::uint32_t>& which);
+  absl::Status Plain(const Batch& batch, std::vector<std::uint32_t>& which,
+                     std::vector<std::uint32_t>& stands);
+  absl::Status Slack(const Batch& batch, double slack, std::vector<std::uint32_t>& which,
+                     std::vector<std::uint32_t>& stands);
 
   std::unique_ptr<Backend> backend_;
   EngineSizes sizes_;

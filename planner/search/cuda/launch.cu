@@ -29,7 +29,9 @@ __global__ void ValueKernel(ValueArgs q, std::size_t threads) {
   if (Thread() < threads) ValueThread(q, Thread());
 }
 __global__ void CoveredKernel(CoveredArgs q, std::size_t threads) {
-  if (Thread() < threads) CoveredThread(q, Thread());
+  if (Thread() >= threads) return;
+  const std::uint32_t covered = CoveredThread(q, Thread());
+  if (covered != 0) atomicMax(&q.covered[Thread() % q.batch_count], covered);
 }
 __global__ void AmongKernel(AmongArgs q, std::size_t threads) {
   if (Thread() < threads) AmongThread(q, Thread());

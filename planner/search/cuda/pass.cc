@@ -114,11 +114,13 @@ bool Pass::SelectOnDevice(const Place& place, const double* a, const double* b,
   }
   std::int64_t counted = 0;
   std::size_t bytes = 0;
-  const auto proceed = [&](std::size_t more, std::int64_t sixteenths) {
+  const auto proceed = [&](std::size_t looked, std::size_t more, std::int64_t sixteenths) {
+    const std::size_t taken =
+        more * n * sizeof(double) + (options_.trace ? looked * sizeof(Record) : 0);
     counted += sixteenths;
     candidates_ += sixteenths;
-    bytes += more * n * sizeof(double);
-    bytes_ += more * n * sizeof(double);
+    bytes += taken;
+    bytes_ += taken;
     return !Stopped();
   };
   if (!options_.offload->Use([&](device::Engine& engine) {
@@ -129,6 +131,10 @@ bool Pass::SelectOnDevice(const Place& place, const double* a, const double* b,
     return false;
   }
   frontier.values = std::move(kept.values);
+  if (options_.trace) {
+    for (std::size_t k = 0; k < kept.stands.size(); ++k)
+      frontier.records.push_back({candidates[next + k].origin, static_cast<int>(kept.stands[k])});
+  }
   for (const std::size_t k : kept.added) {
     const Candidate& candidate = candidates[next + k];
     frontier.origins.push_back(candidate.origin);

@@ -204,20 +204,25 @@ Kept Reference(const Problem& p, double slack, const std::vector<FilterCandidate
         Absorb(n, &kept.values[best * n], x.data(), p.setting.sign);
         Lessen(n, &kept.shares[best * n], squares.data());
         kept.losses[best] += least;
+        kept.stands.push_back(static_cast<std::uint32_t>(best));
         continue;
       }
       kept.shares.insert(kept.shares.end(), squares.begin(), squares.end());
       kept.losses.push_back(0);
     } else {
-      bool covered = false;
-      for (std::size_t e = 0; e < size && !covered; ++e) {
-        covered = NoMoreThan(kept.limits[e], one.limits) &&
-                  Dominates(n, &kept.values[e * n], x.data(), p.setting.sign);
+      std::size_t first = 0;
+      while (first < size && !(NoMoreThan(kept.limits[first], one.limits) &&
+                               Dominates(n, &kept.values[first * n], x.data(), p.setting.sign))) {
+        ++first;
       }
-      if (covered) continue;
+      if (first < size) {
+        kept.stands.push_back(static_cast<std::uint32_t>(first));
+        continue;
+      }
     }
     kept.values.insert(kept.values.end(), x.begin(), x.end());
     kept.limits.push_back(one.limits);
+    kept.stands.push_back(static_cast<std::uint32_t>(size));
     kept.added.push_back(k);
   }
   return kept;
@@ -262,17 +267,19 @@ TEST_P(EngineTest, FilterKeepsWhatTheProcessorKeeps) {
     Kept begin =
         Reference(p, slack, {candidates.begin(), candidates.begin() + first}, {}, sixteenths);
     begin.added.clear();
+    begin.stands.clear();
     candidates.erase(candidates.begin(), candidates.begin() + first);
     sixteenths = 0;
     const Kept expected = Reference(p, slack, candidates, begin, sixteenths);
     Kept got = begin;
     std::int64_t told = 0;
-    std::size_t more = 0;
+    std::size_t more = 0, all = 0;
     const absl::Status status = engine.Filter(
         p.setting, slack, candidates,
-        [&](std::size_t kept, std::int64_t work) {
+        [&](std::size_t looked, std::size_t kept, std::int64_t work) {
           told += work;
           more += kept;
+          all += looked;
           return true;
         },
         got);
@@ -281,6 +288,8 @@ TEST_P(EngineTest, FilterKeepsWhatTheProcessorKeeps) {
                                     << candidates.size() << " candidates, slack " << slack);
     EXPECT_EQ(told, sixteenths);
     EXPECT_EQ(more, expected.added.size());
+    EXPECT_EQ(all, candidates.size());
+    ASSERT_EQ(got.stands, expected.stands);
     ASSERT_EQ(got.added, expected.added);
     ASSERT_EQ(Bits(got.values), Bits(expected.values));
     if (slack > 0) {
@@ -323,7 +332,7 @@ TEST_P(EngineTest, StopsWhenTold) {
   ASSERT_TRUE(engine
                   .Filter(
                       p.setting, 0, candidates,
-                      [&](std::size_t, std::int64_t) { return ++batches < 3; }, kept)
+                      [&](std::size_t, std::size_t, std::int64_t) { return ++batches < 3; }, kept)
                   .ok());
   EXPECT_EQ(batches, 3);
   EXPECT_TRUE(kept.values.empty());

@@ -25,25 +25,43 @@ struct Outcome {
   std::int64_t candidates, kept;
   double bound = 0;
   std::vector<std::string> plans;
+  std::vector<double> left;  // the best values of what is left, part by part
   bool operator==(const Outcome&) const = default;
 };
 std::ostream& operator<<(std::ostream& out, const Outcome& o) {
   out << static_cast<int>(o.outcome) << ": " << o.candidates << " candidates, " << o.kept
       << " kept, bound " << absl::StrCat(o.bound);
   for (const std::string& plan : o.plans) out << ", " << plan;
+  for (const double x : o.left) out << " " << x;
   return out;
 }
 
 Outcome RunPass(const Model& model, const Bounds& bounds, PassOptions options, Offload* offload) {
   options.offload = offload;
+  const bool beam = options.width.has_value();
   Pass pass(model, bounds, std::move(options));
-  Outcome out{pass.Run(), pass.candidates(), pass.kept(), 0, {}};
-  if (out.outcome != Pass::Outcome::kDone) {
-    out.candidates = out.kept = 0;  // how far an abandoned pass came is not laid down
-    return out;
-  }
+  Outcome out{pass.Run(), 0, 0, 0, {}, {}};
+  out.candidates = pass.candidates();
+  if (out.outcome != Pass::Outcome::kDone) return out;  // where it stopped is not laid down
+  out.kept = pass.kept();
   out.bound = pass.LowerBound();
   for (const Plan& plan : pass.BestPlans(8)) out.plans.push_back(plan.ToString());
+  if (beam) return out;
+  const Survivors survivors = pass.Left();
+  const auto add = [&](const double* row) {
+    if (row != nullptr) {
+      out.left.insert(out.left.end(), row, row + bounds.columns.size());
+    } else {
+      out.left.push_back(-1);
+    }
+  };
+  for (int i = 1; i <= model.steps(); ++i) {
+    for (int j = i; j <= model.steps(); ++j) {
+      add(survivors.node(i, j));
+      if (bounds.shape == Shape::kNary) add(survivors.product(i, j));
+    }
+    for (int n = 1; n <= bounds.blocks; ++n) add(survivors.prefix(n, i));
+  }
   return out;
 }
 
@@ -53,7 +71,7 @@ struct Seen {
 };
 
 void Compare(const Model& model, Shape shape, int blocks, std::mt19937_64& random, Offload& offload,
-             Seen& seen, double headroom) {
+             Seen& seen, double headroom, int kind) {
   std::optional<Bounds> bounds =
       Bounds::Make(model, DistinctTargets(model), shape, blocks, false, 1, {});
   ASSERT_TRUE(bounds);
@@ -61,14 +79,14 @@ void Compare(const Model& model, Shape shape, int blocks, std::mt19937_64& rando
       model.Objective(*CanonicalPlan(Strategy::kVanilla, model.steps(), blocks));
   PassOptions options;
   options.threshold = headroom * objective + 1e-9;
-  const int kind = static_cast<int>(random() % 8);
   if (kind >= 4) options.slack = options.threshold * std::pow(10.0, -1.0 - random() % 4);
   if (kind == 3) options.width = 1 + static_cast<int>(random() % 8);
   if (kind == 2 || kind == 4) {
     options.max_merges = std::max(1, model.steps() - blocks - static_cast<int>(random() % 3));
     options.max_rounds = 1 + static_cast<int>(random() % model.steps());
   }
-  options.max_candidates = kind == 5 ? 200 : 3000000;
+  options.trace = random() % 2 == 0;
+  options.max_candidates = kind == 5 ? 50 : 3000000;
   options.threads = 1 + static_cast<int>(random() % 2);
   const Outcome expected = RunPass(model, *bounds, options, nullptr);
   const Outcome got = RunPass(model, *bounds, options, &offload);
@@ -94,7 +112,7 @@ TEST_P(PassTest, RandomProblems) {
     ASSERT_TRUE(model.ok()) << model.status();
     const Shape shape = static_cast<Shape>(random() % 4 == 0 ? random() % 5 : random() % 2);
     Compare(*model, shape, std::min(problem.blocks, model->steps()), random, offload, seen,
-            random() % 3 == 0 ? 4.0 : 1.0);
+            random() % 3 == 0 ? 4.0 : 1.0, trial % 8);
     if (HasFatalFailure()) return;
   }
   EXPECT_EQ(seen.compared, 200);
@@ -121,7 +139,7 @@ TEST_P(PassTest, WideFrontiers) {
     spec.reference = trial % 2 == 0 ? Reference::kTeacher : Reference::kSurrogate;
     absl::StatusOr<Model> model = Model::Create(std::move(spec));
     ASSERT_TRUE(model.ok()) << model.status();
-    Compare(*model, Shape::kNary, 1 + trial / 4 % 3, random, offload, seen, 1.0);
+    Compare(*model, Shape::kNary, 1 + trial / 4 % 3, random, offload, seen, 1.0, trial % 8);
     if (HasFatalFailure()) return;
   }
   EXPECT_EQ(offload.Used(), name);
