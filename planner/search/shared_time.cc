@@ -21,6 +21,7 @@
 #include "planner/search/shared/dropped.h"
 #include "planner/search/shared/ends.h"
 #include "planner/search/shared/proposals.h"
+#include "planner/search/shared/screening.h"
 #include "planner/search/shared/tree.h"
 
 namespace mergeplan {
@@ -67,12 +68,11 @@ class Sharing {
         stop_([this] { return Stop(); }),
         targets_(search::DistinctTargets(model)),
         problem_(model, total, targets_),
-        screen_(model, total, Representatives()),
-        sides_(search::WhereVanillaIsExtreme(problem_)) {
-    // What rounding makes of the objective, at the teacher's product.
-    const absl::Span<const double> teacher = model.tau(Reference::kTeacher);
-    floor_ = std::max(1e-300, model.Tolerance(teacher));
-  }
+        sides_(search::WhereVanillaIsExtreme(problem_)),
+        // What rounding makes of the objective, at the teacher's product.
+        floor_(std::max(1e-300, model.Tolerance(model.tau(Reference::kTeacher)))),
+        screening_(model, total, targets_, floor_, threads_, stop_,
+                   [this](const Plan& plan) { return Fits(plan); }) {}
 
   bool Stop() {
     if (interrupted_) return true;
@@ -96,8 +96,11 @@ class Sharing {
   absl::StatusOr<SharedTimeResult> Run() {
     ends_ = search::EndsOfValues(problem_, options_.student_steps, threads_, stop_);
     bound_ = search::DistanceToEnds(problem_, ends_);
-    why_ = "in no single dimension a plan with this total comes closer to the reference";
+    why_ = bound_ > 0
+               ? "in no single dimension a plan with this total comes closer to the reference"
+               : "no bound but zero was found";
     Vanilla();
+    if (options_.student_steps == model_.steps()) bound_ = kInfinity;  // there is one plan
     if (!Done()) Borders();
     if (!Done()) Together();
     if (!Done()) Candidates();
@@ -121,22 +124,6 @@ class Sharing {
     return std::all_of(plan.merges().begin(), plan.merges().end(), [](const Merge& merge) {
       return merge.children.size() == 2 || merge.round == 1;
     });
-  }
-
-  // Every so many-th of the distinct variances with the weight of its neighbours: for comparing
-  // plans, not for bounds.
-  std::vector<Target> Representatives() const {
-    constexpr std::size_t kMost = 24;
-    if (targets_.size() <= kMost) return targets_;
-    std::vector<Target> out;
-    for (std::size_t g = 0; g < kMost; ++g) {
-      const std::size_t begin = g * targets_.size() / kMost;
-      const std::size_t end = (g + 1) * targets_.size() / kMost;
-      out.push_back(targets_[(begin + end) / 2]);
-      out.back().weight = 0;
-      for (std::size_t k = begin; k < end; ++k) out.back().weight += targets_[k].weight;
-    }
-    return out;
   }
 
   SharedAllocation Finished(SharedTree& tree, Allocation found) {
@@ -243,7 +230,6 @@ class Sharing {
       Offer(result.plan, {result.allocation.shares}, true);
     }
     if (result.complete) {
-      borders_tried_ = true;
       Raise(result.lower_bound,
             absl::StrFormat("the blocks are proven to be vanilla, all %d sets of borders were "
                             "bounded, and for given borders the best allocation is a convex "
@@ -253,55 +239,6 @@ class Sharing {
   }
 
   // ---- plans of all kinds, compared on the representatives
-
-  struct Screened {
-    SharedPlan plan;
-    double objective = kInfinity;
-  };
-
-  static bool Better(const Screened& a, const Screened& b) { return a.objective < b.objective; }
-
-  // Evaluations that may be spent on a plan, so that many plans stay affordable.
-  static int Patience(const SharedTree& tree, double most) {
-    return static_cast<int>(std::clamp(most / tree.Work(), 6.0, 40.0));
-  }
-
-  Screened Screen(const SharedPlan& candidate) {
-    Screened out{candidate, kInfinity};
-    SharedTree tree(screen_, candidate.plan);
-    const int evaluations = Patience(tree, 4e5);
-    std::vector<std::vector<double>> starts = search::StartingShares(candidate.plan);
-    if (!candidate.shares.empty()) {
-      std::vector<double> blend = candidate.shares;
-      for (double& share : blend) share = 0.5 * share + 0.5 / static_cast<double>(blend.size());
-      starts.resize(1);
-      starts.push_back(candidate.shares);
-      starts.push_back(std::move(blend));
-    }
-    for (std::vector<double>& start : starts) {
-      Allocation found = search::Descend(tree, std::move(start), evaluations, 1e-6, floor_, stop_);
-      if (!(found.objective < out.objective)) continue;
-      out.objective = found.objective;
-      out.plan.shares = std::move(found.shares);
-    }
-    constexpr int kFewMerges = 3;
-    if (tree.merges() < 2 || tree.merges() > kFewMerges) return out;
-    Allocation found =
-        search::Polish(tree, {out.plan.shares, out.objective, 0}, evaluations, 1e-6, floor_, stop_);
-    out.objective = found.objective;
-    out.plan.shares = std::move(found.shares);
-    return out;
-  }
-
-  std::vector<Screened> ScreenAll(const std::vector<SharedPlan>& candidates) {
-    std::vector<Screened> out(candidates.size());
-    search::ParallelFor(threads_, static_cast<int>(candidates.size()), [&](int c) {
-      if (!Stop()) out[c] = Screen(candidates[c]);
-    });
-    plans_ += static_cast<int>(candidates.size());
-    std::stable_sort(out.begin(), out.end(), Better);
-    return out;
-  }
 
   // What Solve finds when every merge gets `each` of the training.
   std::optional<Plan> SolvedWithEach(double each) {
@@ -338,7 +275,7 @@ class Sharing {
       for (Plan& plan : search::VanillaBlockPlans(T, N, 128)) add(std::move(plan));
     }
     if (N == 1 && !problem_.model->carries_x0()) {
-      for (Plan& plan : search::DroppingPlans(screen_, 48)) add(std::move(plan));
+      for (Plan& plan : search::DroppingPlans(screening_.problem(), 48)) add(std::move(plan));
     }
     if (T > N) {
       for (const double each : {total_ / (T - N), total_}) {
@@ -347,32 +284,15 @@ class Sharing {
       }
     }
     if (!have_plan_ && !candidates.empty()) Offer(candidates[0].plan, {}, false);
-    std::vector<Screened> screened = ScreenAll(candidates);
+    std::vector<search::Screened> screened = screening_.All(candidates);
     const std::size_t climbs = T <= kEveryPlan ? 24 : T <= 64 ? 6 : 2;
     if (screened.size() > climbs) screened.resize(climbs);
-    for (Screened& start : screened) {
+    for (search::Screened& start : screened) {
       if (!std::isfinite(start.objective)) continue;
-      Climb(start);
+      const SharedPlan best = screening_.Climb(std::move(start)).plan;
+      Offer(best.plan, {best.shares}, true);
       if (Done()) return;
     }
-  }
-
-  // Steepest descent over local changes, then an allocation in all dimensions.
-  void Climb(Screened best) {
-    constexpr int kRounds = 60;
-    constexpr std::size_t kChanges = 400;
-    // Changing one place of a long plan costs as much as writing it anew.
-    const bool small = static_cast<double>(model_.steps()) * (best.plan.plan.size() + 8.0) < 2e5;
-    for (int round = 0; small && round < kRounds && !Stop(); ++round) {
-      std::vector<SharedPlan> changes = search::LocalChanges(best.plan, kChanges);
-      std::erase_if(changes, [&](const SharedPlan& change) {
-        return change.plan.size() == 0 || !Fits(change.plan);
-      });
-      std::vector<Screened> screened = ScreenAll(changes);
-      if (screened.empty() || !(screened[0].objective < best.objective * (1 - 1e-6))) break;
-      best = std::move(screened[0]);
-    }
-    Offer(best.plan.plan, {best.plan.shares}, true);
   }
 
   // The bound that looks at all dimensions together. It may take a part of the time only.
@@ -395,7 +315,7 @@ class Sharing {
     result.tolerance = tolerance_;
     result.lower_bound = LowerBound();
     result.vanilla_objective = vanilla_objective_;
-    result.plans = plans_;
+    result.plans = plans_ + screening_.plans();
     const std::size_t M = allocation_.shares.size();
     SharedTree tree(problem_, plan_);
     result.equal_shares_objective =
@@ -470,14 +390,15 @@ class Sharing {
   const Clock::time_point begin_;
   const std::function<bool()> stop_;
   const std::vector<Target> targets_;
-  const SharedProblem problem_, screen_;
+  const SharedProblem problem_;
   const search::VanillaSides sides_;
-  double floor_ = 0;
+  const double floor_;
+  search::Screening screening_;
 
   search::Ends ends_;
   double bound_ = 0;
   std::string why_;
-  bool have_plan_ = false, borders_tried_ = false;
+  bool have_plan_ = false;
   Plan plan_;
   SharedAllocation allocation_;
   double tolerance_ = 0, vanilla_objective_ = 0;

@@ -88,7 +88,7 @@ struct SharedTimeResult {
 // certificate. Always returns a plan. With one block vanilla with the whole total is proven best
 // for many models (planner/search/shared/ends.h) and then returned at once. Of the options all but
 // `groups` are respected; limits and space restrict the plans, the bound is then that of all plans.
-// Deterministic unless it is stopped early.
+// Deterministic unless time runs short.
 //
 // INVALID_ARGUMENT: the total is not positive and finite, or with SGD not a whole number; student
 // steps, gap, time limit or limits out of range; no plan within the limits was found.
