@@ -149,13 +149,13 @@ BENCHMARK_CAPTURE(Scalar, 1.02, 1.02)->Apply(Once);
 BENCHMARK_CAPTURE(Scalar, 1.2, 1.2)->Apply(Once);
 BENCHMARK_CAPTURE(Scalar, 1.9, 1.9)->Apply(Once);
 BENCHMARK_CAPTURE(Scalar, 3, 3.0)->Apply(Once);
-BENCHMARK_CAPTURE(LogSpacedVariances, d128_0 .2_to_5_T64_exact, 128, 0.2, 5, 64, 0)->Apply(Blocks);
-BENCHMARK_CAPTURE(LogSpacedVariances, d128_0 .5_to_2_T32_gap0.1, 128, 0.5, 2, 32, 1e-3)
+BENCHMARK_CAPTURE(LogSpacedVariances, wide_d128_T64_exact, 128, 0.2, 5, 64, 0)->Apply(Blocks);
+BENCHMARK_CAPTURE(LogSpacedVariances, around_one_d128_T32_gap01, 128, 0.5, 2, 32, 1e-3)
     ->Apply(Blocks);
-BENCHMARK_CAPTURE(LogSpacedVariances, d128_0 .5_to_2_T32_exact, 128, 0.5, 2, 32, 0)->Apply(Blocks);
-BENCHMARK_CAPTURE(LogSpacedVariances, d128_0 .5_to_2_T64_gap1, 128, 0.5, 2, 64, 1e-2)
+BENCHMARK_CAPTURE(LogSpacedVariances, around_one_d128_T32_exact, 128, 0.5, 2, 32, 0)->Apply(Blocks);
+BENCHMARK_CAPTURE(LogSpacedVariances, around_one_d128_T64_gap1, 128, 0.5, 2, 64, 1e-2)
     ->Apply(Blocks);
-BENCHMARK_CAPTURE(LogSpacedVariances, d32_0 .3_to_3_T256_gap1, 32, 0.3, 3, 256, 1e-2)
+BENCHMARK_CAPTURE(LogSpacedVariances, around_one_d32_T256_gap1, 32, 0.3, 3, 256, 1e-2)
     ->Apply(Blocks);
 BENCHMARK(FashionMnist)->Apply(Blocks);
 BENCHMARK_CAPTURE(FallingVariances, d16384_T256_gap1, 16384, 256, 1e-2)->Apply(Blocks);

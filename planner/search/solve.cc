@@ -317,7 +317,7 @@ class Search {
     Beam(model, 1);
     if (width > 1) Beam(model, width);
     if (Done() || (groups_ == 0 && Prove(model, objective_, 0, kSmall))) return;
-    const double aim = options_.gap > 0 ? options_.gap : 0.01;
+    const double aim = std::max(options_.gap, 0.01);
     double effort = 50 * std::pow(model_.steps(), 2) * static_cast<double>(bounds_->columns.size());
     // Slack finer than what the groups lose proves nothing more.
     const double finest = groups_ > 0 ? 0.02 : 1e-12;
