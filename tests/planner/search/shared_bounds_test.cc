@@ -10,6 +10,7 @@
 #include "planner/operators/canonical.h"
 #include "planner/search/grouping.h"
 #include "planner/search/shared/allocate.h"
+#include "planner/search/shared/borders.h"
 #include "planner/search/shared/dropped.h"
 #include "planner/search/shared/ends.h"
 #include "planner/search/shared/proposals.h"
@@ -164,6 +165,40 @@ TEST(AllocateSharedTime, BlocksOfVanillaHaveNoBetterAllocation) {
     }
   }
   EXPECT_GT(convex, 60);
+}
+
+// The bound is of all allocations, from whichever point it is taken.
+TEST(SharedTimeBounds, OfVanillaBlocksHoldFromEveryPoint) {
+  std::mt19937_64 random(9);
+  int compared = 0, says_something = 0;
+  for (int n = 0; n < 6000; ++n) {
+    const RandomProblem problem =
+        MakeRandomProblem(random, {.least_steps = 4, .most_steps = 9, .most_dimensions = 3});
+    const Model model = *Model::Create(problem.model);
+    // Little training, so that high variances stay below half of tau.
+    const SharedProblem shared(model, 0.3 * problem.oracle.train_time,
+                               search::DistinctTargets(model));
+    const search::VanillaSides sides = search::WhereVanillaIsExtreme(shared);
+    if (!sides.everywhere) continue;
+    const int blocks = std::uniform_int_distribution<int>(2, 4)(random);
+    SharedTree tree(shared, *CanonicalPlan(Strategy::kVanilla, model.steps(), blocks));
+    double highest = 0, best = kInfinity;
+    for (int r = 0; r < 4; ++r) {
+      const search::Allocation at = search::Descend(tree, RandomShares(random, tree.merges()),
+                                                    r < 2 ? 1 : 60, 1e-9, 1e-300, {});
+      highest = std::max(highest, search::VanillaLowerBound(tree, at, sides));
+      best = std::min(best, at.objective);
+    }
+    for (int r = 0; r < 60; ++r) {
+      const double objective = tree.Objective(RandomShares(random, tree.merges()), nullptr);
+      ASSERT_GE(objective, highest - 1e-13 * (1 + objective)) << problem.text << " " << blocks;
+      best = std::min(best, objective);
+    }
+    ++compared;
+    says_something += highest >= 0.99 * best;
+  }
+  EXPECT_GT(compared, 2000);
+  EXPECT_GT(says_something, compared / 2);
 }
 
 // Bounds hold for every plan and allocation: the heart of the certificate.
