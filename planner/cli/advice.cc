@@ -1,6 +1,8 @@
 #include "planner/cli/advice.h"
 
 #include <algorithm>
+#include <array>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -9,6 +11,33 @@
 #include "planner/cli/answer.h"
 
 namespace mergeplan::cli {
+namespace {
+
+// "3 of 5 variances are up to 1 (boot is best in each), …; ": what the scalar regimes ask for,
+// where their theorems hold.
+std::string Regimes(const Model& model, const std::array<int, 4>& count,
+                    const Lambda0Range& lambda0, int student_steps) {
+  if (model.init() != Init::kChild || model.reference() != Reference::kSurrogate ||
+      student_steps != 1 || !model.schedule().variance_preserving()) {
+    return "";
+  }
+  const std::string where[] = {
+      "at most 1", absl::StrFormat("between 1 and min lambda_0 = %.4g", lambda0.least),
+      absl::StrFormat("between %.4g and %.4g", lambda0.least, lambda0.largest),
+      absl::StrFormat("above max lambda_0 = %.4g", lambda0.largest)};
+  std::string out;
+  for (int k = 0; k < 4; ++k) {
+    if (count[k] == 0) continue;
+    const std::optional<Strategy> best = BestScalarStrategy(static_cast<VarianceRegime>(k));
+    absl::StrAppendFormat(
+        &out, "%s%d of %d variances are %s (%s)", out.empty() ? "" : ", ", count[k],
+        model.dimensions(), where[k],
+        best ? absl::StrCat("alone best by ", std::string(ToString(*best))) : "no rule");
+  }
+  return out + "; ";
+}
+
+}  // namespace
 
 absl::StatusOr<Advice> Advise(const Model& model, int student_steps) {
   Advice advice;
@@ -31,30 +60,31 @@ absl::StatusOr<Advice> Advise(const Model& model, int student_steps) {
       *std::min_element(advice.figures.begin(), advice.figures.end(), less_total);
   advice.strategy = best.name;
 
-  const int d = model.dimensions();
-  const bool theorems = model.init() == Init::kChild &&
-                        model.reference() == Reference::kSurrogate && student_steps == 1 &&
-                        model.schedule().variance_preserving();
   std::string why;
-  if (theorems && count[0] == d) {
-    why =
-        "every variance is at most 1, where BOOT is the best plan in each dimension "
-        "(thm:sequential_boot_optimality)";
-  } else if (theorems && count[3] == d) {
-    why = absl::StrFormat(
-        "every variance is above lambda_0 = %.4g, where vanilla is the best plan in each dimension "
-        "(thm:vanilla_distillation_optimality)",
-        advice.lambda0.largest);
+  if (const std::optional<ProvenStrategy> proven = ProvenBest(model, student_steps)) {
+    advice.proven = true;
+    advice.strategy = std::string(ToString(proven->strategy));
+    why = student_steps == 1
+              ? absl::StrFormat("%s is proven best of all plans: %s", advice.strategy,
+                                std::string(proven->reason))
+              : absl::StrFormat(
+                    "every block is best merged by %s, which is proven: %s; mergeplan "
+                    "plan finds the best borders",
+                    advice.strategy, std::string(proven->reason));
+    if (proven->theorem != "no theorem") {
+      absl::StrAppendFormat(&why, " (%s of planner/operators/THEOREMS.md)",
+                            std::string(proven->theorem));
+    }
   } else {
     why = absl::StrFormat(
-        "%d of %d variances are at most 1 and %d above %.4g, which ask for different strategies; "
-        "of the four, %s has the least "
+        "%sno strategy is proven best for all of them together; of the four, %s has the least "
         "predicted error (%.4g) at the same time per merge. A mixed plan may be better: run "
         "mergeplan plan",
-        count[0], d, count[3], advice.lambda0.largest, best.name, best.objective);
+        Regimes(model, count, advice.lambda0, student_steps), best.name, best.objective);
   }
   advice.reason = absl::StrFormat("%s. At the same total time %s is predicted best (%.4g).", why,
                                   best_total.name, *best_total.objective_equal_total_time);
+  advice.network = NetworkAdvice(model.init());
   return advice;
 }
 

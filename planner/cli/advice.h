@@ -13,8 +13,10 @@ namespace mergeplan::cli {
 // Which of the paper's strategies to take for data of these variances, and why. Joins spectrum and
 // linear model; it speaks of linear students only.
 struct Advice {
-  std::string strategy;                  // of the four; the one with the least objective
+  std::string strategy;                  // of the four: proven best, or of the least objective
   std::string reason;                    // one or two sentences
+  std::string network;                   // what that is worth for a network, one sentence
+  bool proven = false;                   // by a theorem (planner/operators/THEOREMS.md)
   std::vector<StrategyFigures> figures;  // all four, under both budgets
   std::vector<VarianceRegime> regimes;   // d
   Lambda0Range lambda0;

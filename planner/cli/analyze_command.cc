@@ -18,6 +18,8 @@
 #include "planner/cli/command.h"
 #include "planner/cli/flags.h"
 #include "planner/cli/question.h"
+#include "planner/cli/sure.h"
+#include "planner/operators/canonical.h"
 #include "planner/spectrum/spectrum.h"
 
 namespace mergeplan::cli {
@@ -39,7 +41,7 @@ std::vector<const Basis*> Bases(const Spectrum& spectrum) {
 }
 
 nlohmann::ordered_json ToJson(const Spectrum& spectrum, const Basis& basis, const Advice* advice,
-                              double seconds) {
+                              const std::optional<Sensitivity>& sure, double seconds) {
   nlohmann::ordered_json out = {
       {"source", spectrum.source},   {"samples", spectrum.samples},
       {"skipped", spectrum.skipped}, {"dimensions", spectrum.dimensions()},
@@ -58,12 +60,22 @@ nlohmann::ordered_json ToJson(const Spectrum& spectrum, const Basis& basis, cons
   if (advice != nullptr) {
     out["recommended_strategy"] = advice->strategy;
     out["reason"] = advice->reason;
+    out["proven"] = advice->proven;
+    out["network_advice"] = advice->network;
+    if (sure) {
+      out["how_sure"] = HowSure(*sure, advice->strategy);
+      out["sensitivity"] = SensitivityJson(*sure);
+    }
     out["lambda0"] = {advice->lambda0.least, advice->lambda0.largest};
     for (const StrategyFigures& row : advice->figures) {
       out["strategies"][row.name] = {
           {"objective", row.objective},
           {"objective_equal_total_time", *row.objective_equal_total_time},
           {"merges_trained", row.merges_trained}};
+      if (!row.costs) continue;
+      out["strategies"][row.name]["rounds"] = row.costs->rounds;
+      out["strategies"][row.name]["teacher_calls"] = row.costs->teacher_calls;
+      out["strategies"][row.name]["student_calls"] = row.costs->student_calls;
     }
     out["scalar_regimes"] = nlohmann::ordered_json::array();
     for (VarianceRegime regime : advice->regimes)
@@ -74,7 +86,7 @@ nlohmann::ordered_json ToJson(const Spectrum& spectrum, const Basis& basis, cons
 }
 
 void PrintText(const Spectrum& spectrum, const Basis& chosen, const Advice* advice,
-               double seconds) {
+               const std::optional<Sensitivity>& sure, double seconds) {
   std::printf("%s: %d samples of %s values", spectrum.source.c_str(),
               static_cast<int>(spectrum.samples), absl::StrJoin(spectrum.shape, " x ").c_str());
   if (spectrum.skipped > 0)
@@ -91,7 +103,9 @@ void PrintText(const Spectrum& spectrum, const Basis& chosen, const Advice* advi
   }
   std::printf("\nbasis %s: %s\n", chosen.name.c_str(), spectrum.recommended_basis_reason.c_str());
   if (advice != nullptr) {
-    std::printf("strategy %s: %s\n\n%s", advice->strategy.c_str(), advice->reason.c_str(),
+    std::printf("strategy %s: %s\n", advice->strategy.c_str(), advice->reason.c_str());
+    if (sure) std::printf("how sure: %s\n", HowSure(*sure, advice->strategy).c_str());
+    std::printf("for networks: %s\n\n%s", advice->network.c_str(),
                 FiguresTable(advice->figures).c_str());
   }
 }
@@ -141,6 +155,7 @@ absl::Status RunAnalyze(const AnalyzeFlags& flags) {
   }
   MP_ASSIGN_OR_RETURN(const Basis* chosen, spectrum.FindBasis(spectrum.recommended_basis));
   std::optional<Advice> advice;
+  std::optional<Sensitivity> sure;
   if (advise) {
     spec.variances = chosen->variances;
     MP_RETURN_IF_ERROR(CheckSize(flags.training, spec));
@@ -149,17 +164,24 @@ absl::Status RunAnalyze(const AnalyzeFlags& flags) {
     absl::StatusOr<Advice> given = Advise(*model, flags.training.student_steps);
     if (!given.ok()) return Misuse(given.status());
     advice = *std::move(given);
+    MP_ASSIGN_OR_RETURN(const Strategy strategy, ParseStrategy(advice->strategy));
+    MP_ASSIGN_OR_RETURN(const Plan plan,
+                        CanonicalPlan(strategy, model->steps(), flags.training.student_steps));
+    sure = QuickSensitivity(
+        *model,
+        VarianceIntervals{chosen->variances_low, chosen->variances_high, spectrum.confidence}, plan,
+        advice->strategy, flags.data.threads);
   }
   if (!flags.output.empty()) MP_RETURN_IF_ERROR(WriteSpectrum(spectrum, flags.output));
   const double seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   const Advice* shown = advice ? &*advice : nullptr;
   if (flags.json) {
-    std::printf("%s\n", ToJson(spectrum, *chosen, shown, seconds)
+    std::printf("%s\n", ToJson(spectrum, *chosen, shown, sure, seconds)
                             .dump(2, ' ', false, nlohmann::json::error_handler_t::replace)
                             .c_str());
   } else {
-    PrintText(spectrum, *chosen, shown, seconds);
+    PrintText(spectrum, *chosen, shown, sure, seconds);
     if (!flags.output.empty()) std::printf("\nwritten to %s\n", flags.output.c_str());
   }
   return absl::OkStatus();

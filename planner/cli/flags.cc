@@ -6,6 +6,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "planner/cli/command.h"
 
 namespace mergeplan::cli {
@@ -24,6 +25,17 @@ bool IsWhole(const std::string& text) {
   return !digits.empty() && std::all_of(digits.begin(), digits.end(), absl::ascii_isdigit);
 }
 
+// Throws what CLI11 reports.
+template <typename T>
+T WholeOf(const std::string& name, const std::string& text, T least, T most) {
+  T number = 0;
+  // What has only digits and is no T lies outside.
+  if (absl::SimpleAtoi(text, &number) && number >= least && number <= most) return number;
+  throw CLI::ValidationError(
+      name, absl::StrCat("\"", text, "\" is ", IsWhole(text) ? "out of range" : "no whole number",
+                         ", expected one from ", least, " to ", most));
+}
+
 template <typename T>
 CLI::Option* AddWhole(CLI::App& app, const std::string& names, T& value, T least,
                       const std::string& help, T most) {
@@ -31,15 +43,7 @@ CLI::Option* AddWhole(CLI::App& app, const std::string& names, T& value, T least
   return app.add_option_function<std::string>(
       names,
       [&value, name, least, most](const std::string& text) {
-        T number = 0;
-        // What has only digits and is no T lies outside.
-        if (!absl::SimpleAtoi(text, &number) || number < least || number > most) {
-          throw CLI::ValidationError(
-              name,
-              absl::StrCat("\"", text, "\" is ", IsWhole(text) ? "out of range" : "no whole number",
-                           ", expected one from ", least, " to ", most));
-        }
-        value = number;
+        value = WholeOf(name, text, least, most);
       },
       help);
 }
@@ -74,6 +78,19 @@ CLI::Option* AddInteger(CLI::App& app, const std::string& names, int& value, int
 CLI::Option* AddInteger(CLI::App& app, const std::string& names, std::int64_t& value,
                         std::int64_t least, const std::string& help, std::int64_t most) {
   return AddWhole(app, names, value, least, help, most);
+}
+
+CLI::Option* AddIntegers(CLI::App& app, const std::string& names, std::vector<int>& values,
+                         int least, const std::string& help, int most) {
+  const std::string name = FirstName(names);
+  return app.add_option_function<std::string>(
+      names,
+      [&values, name, least, most](const std::string& text) {
+        values.clear();
+        const std::vector<std::string> pieces = absl::StrSplit(text, ',');
+        for (const std::string& piece : pieces) values.push_back(WholeOf(name, piece, least, most));
+      },
+      help);
 }
 
 CLI::Option* AddReal(CLI::App& app, const std::string& names, double& value, Real which,

@@ -6,6 +6,7 @@
 #include <limits>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "absl/status/status.h"
 
@@ -21,6 +22,11 @@ CLI::Option* AddInteger(CLI::App& app, const std::string& names, int& value, int
 CLI::Option* AddInteger(CLI::App& app, const std::string& names, std::int64_t& value,
                         std::int64_t least, const std::string& help,
                         std::int64_t most = std::numeric_limits<std::int64_t>::max());
+
+// A list of them, separated by commas.
+CLI::Option* AddIntegers(CLI::App& app, const std::string& names, std::vector<int>& values,
+                         int least, const std::string& help,
+                         int most = std::numeric_limits<int>::max());
 
 // Which real numbers an option takes; never NaN.
 enum class Real {

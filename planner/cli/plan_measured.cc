@@ -33,6 +33,10 @@ constexpr const char* kOwn[] = {"--updates",    "--total-updates", "--combine", 
                                 "--max-merges", "--draws",         "--seed"};
 constexpr const char* kShared[] = {"--measured", "--student-steps", "--output", "--json", "--help"};
 
+bool Contains(std::initializer_list<std::string_view> names, std::string_view name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
 // Everything that was asked.
 struct Question {
   MeasuredModel model;
@@ -261,18 +265,22 @@ void AddMeasuredFlags(CLI::App& app, MeasuredFlags& flags, bool plans) {
              "with --measured: children that a merge may have (default: any number)")
       ->type_name("K");
   AddInteger(app, "--max-merges", flags.max_merges, 1,
-             "with --measured: merges that the plan may have (default: any number)")
+             "merges that the plan may have (default: any number)")
       ->type_name("M");
   AddInteger(app, "--draws", flags.draws, 0,
-             "with --measured: random draws within the intervals (default 1000; 0: none)",
+             "with --measured: random draws within the intervals (default 1000; 0: none); with "
+             "--sensitivity: of the variances (default 200)",
              kMostDraws)
       ->type_name("D");
-  AddInteger(app, "--seed", flags.seed, 0, "with --measured: seed of the draws (default 1)")
+  AddInteger(app, "--seed", flags.seed, 0,
+             "seed of the draws, with --measured and --sensitivity (default 1)")
       ->type_name("SEED");
 }
 
 absl::Status CheckLinearFlags(const MeasuredFlags& flags) {
   for (const char* name : kOwn) {
+    // Those that the linear model has a use for as well.
+    if (Contains({"--max-merges", "--draws", "--seed"}, name)) continue;
     MP_RETURN_IF_ERROR(RefuseGiven(flags.app, {name}, "without --measured"));
   }
   if (Given(flags.app, "--schedule") || Given(flags.app, "--tables")) return absl::OkStatus();

@@ -1,6 +1,6 @@
 #include "planner/cli/question.h"
 
-#include <charconv>
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 
@@ -12,6 +12,7 @@
 #include "planner/base/memory.h"
 #include "planner/base/status_macros.h"
 #include "planner/base/utf8.h"
+#include "planner/choice/combinations.h"
 #include "planner/cli/command.h"
 #include "planner/cli/flags.h"
 #include "planner/cli/tables.h"
@@ -69,15 +70,29 @@ absl::StatusOr<Spectrum> EstimateFromFlags(const DataFlags& flags, double confid
   return EstimateSpectrum(*source, options);
 }
 
-void AddTrainingFlags(CLI::App& app, TrainingFlags& flags, bool required) {
+void AddTrainingFlags(CLI::App& app, TrainingFlags& flags, bool required, bool choices) {
   flags.app = &app;
-  AddInteger(app, "--teacher-steps,-T", flags.teacher_steps, 1, "steps of the teacher")
-      ->type_name("T");
-  auto* schedule = app.add_option(
-      "--schedule", flags.schedule,
+  std::string schedules =
       "cosine, ddpm-linear, ddpm-scaled-linear, ddpm-cosine, sigmoid, flow, edm "
-      "(name:key=value,...), a diffusers scheduler_config.json, or a file with alpha and sigma");
-  schedule->type_name("SCHEDULE");
+      "(name:key=value,...), a diffusers scheduler_config.json, or a file with alpha and sigma";
+  if (choices) {
+    AddIntegers(app, "--teacher-steps,-T", flags.teacher_steps_list, 1,
+                "steps of the teacher; a list such as 16,32,64 compares the best plan of each")
+        ->type_name("T[,T...]");
+    absl::StrAppend(
+        &schedules,
+        "; a list, or the flag repeated, compares the best plan of each: a comma begins "
+        "another schedule unless key=value follows, which is one more parameter of the "
+        "one before, as in cosine,edm:rho=5,sigma_max=40,flow:shift=3");
+  } else {
+    AddInteger(app, "--teacher-steps,-T", flags.teacher_steps, 1, "steps of the teacher")
+        ->type_name("T");
+  }
+  auto* schedule =
+      choices
+          ? app.add_option("--schedule", flags.schedule_list, schedules)->allow_extra_args(false)
+          : app.add_option("--schedule", flags.schedule, schedules);
+  schedule->type_name(choices ? "SCHEDULE[,...]" : "SCHEDULE");
   if (required) schedule->required();
   auto* time = AddReal(app, "--train-time,-s", flags.train_time, Real::kPositive,
                        "gradient-flow time s of every merge")
@@ -105,6 +120,31 @@ void AddTrainingFlags(CLI::App& app, TrainingFlags& flags, bool required) {
       ->type_name("REF");
   AddInteger(app, "--student-steps,-N", flags.student_steps, 1, "steps of the student (default 1)")
       ->type_name("N");
+}
+
+absl::Status SplitChoices(TrainingFlags& flags) {
+  std::vector<std::string> schedules;
+  for (const std::string& text : flags.schedule_list) {
+    if (text.empty()) continue;  // RefuseEmpty has said so
+    for (std::string& one : SplitSchedules(text)) {
+      if (one.empty()) {
+        return Misuse(absl::StrCat("--schedule: \"", text,
+                                   "\" has nothing between two commas or at an end; expected "
+                                   "schedules such as cosine,flow:shift=3"));
+      }
+      if (std::find(schedules.begin(), schedules.end(), one) != schedules.end())
+        return Misuse(absl::StrCat("--schedule: ", one, " is named twice; name it once"));
+      schedules.push_back(std::move(one));
+    }
+  }
+  flags.schedule_list = std::move(schedules);
+  std::vector<int> seen = flags.teacher_steps_list;
+  std::sort(seen.begin(), seen.end());
+  if (const auto twice = std::adjacent_find(seen.begin(), seen.end()); twice != seen.end())
+    return Misuse(absl::StrCat("--teacher-steps: ", *twice, " is named twice; name it once"));
+  if (!flags.schedule_list.empty()) flags.schedule = flags.schedule_list.front();
+  if (!flags.teacher_steps_list.empty()) flags.teacher_steps = flags.teacher_steps_list.front();
+  return absl::OkStatus();
 }
 
 absl::StatusOr<Budget> BudgetOf(const TrainingFlags& flags) {
@@ -166,7 +206,7 @@ absl::Status CheckBasisFlag(const std::string& basis) {
       absl::StrCat("--basis: unknown word \"", basis, "\", expected auto, diagonal or pca"));
 }
 
-void AddQuestionFlags(CLI::App& app, QuestionFlags& flags) {
+void AddQuestionFlags(CLI::App& app, QuestionFlags& flags, bool choices) {
   AddDataFlags(app, flags.data);
   app.get_option("INPUT")->description(
       "a spectrum.toml that analyze wrote, or data as analyze reads it");
@@ -182,7 +222,7 @@ void AddQuestionFlags(CLI::App& app, QuestionFlags& flags) {
          "bare tables in place of data, schedule and budget, such as measured shrinkage: an "
          ".npz with A and gamma (T, d), optional p, q (T, d), tau, weights (d)")
       ->type_name("FILE");
-  AddTrainingFlags(app, flags.training, true);
+  AddTrainingFlags(app, flags.training, true, choices);
 }
 
 absl::StatusOr<std::vector<double>> ReadNumbers(const std::string& flag, const std::string& text) {
@@ -241,13 +281,18 @@ absl::StatusOr<Question> AskOfTables(const QuestionFlags& flags) {
     return absl::InvalidArgumentError(
         absl::StrCat(flags.tables, ": ", std::string(model.status().message())));
   }
-  return Question{*std::move(model), flags.tables, ""};
+  return Question{*std::move(model), flags.tables, "", std::nullopt};
 }
 
-}  // namespace
+// Everything but schedule and number of steps.
+struct Variances {
+  std::vector<double> variances, weights;
+  std::string input, basis;
+  std::optional<VarianceIntervals> intervals;
+};
 
-absl::StatusOr<Question> AskFromFlags(const QuestionFlags& flags) {
-  if (!flags.tables.empty()) return AskOfTables(flags);
+// What is wrong with the flags themselves.
+absl::Status CheckDataFlags(const QuestionFlags& flags) {
   if (flags.data.input.empty() == flags.variances.empty()) {
     return Misuse(flags.variances.empty()
                       ? "nothing to plan for: give a spectrum.toml, data, --variances or --tables"
@@ -255,41 +300,106 @@ absl::StatusOr<Question> AskFromFlags(const QuestionFlags& flags) {
   }
   MP_RETURN_IF_ERROR(CheckBasisFlag(flags.basis));
   if (!flags.variances.empty()) {
-    MP_RETURN_IF_ERROR(RefuseGiven(flags.data.app,
-                                   {"--basis", "--array", "--scale", "--skip-nonfinite"},
-                                   "with --variances, but only with data"));
-  } else if (IsSpectrumFile(flags.data.input)) {
-    MP_RETURN_IF_ERROR(
-        RefuseGiven(flags.data.app, {"--array", "--scale", "--skip-nonfinite"},
-                    "with a spectrum.toml, which says what analyze was told, but only with data"));
+    return RefuseGiven(flags.data.app, {"--basis", "--array", "--scale", "--skip-nonfinite"},
+                       "with --variances, but only with data");
   }
-  ModelSpec spec;
-  MP_ASSIGN_OR_RETURN(spec.schedule, ScheduleOf(flags.training));
-  MP_ASSIGN_OR_RETURN(spec.budget, BudgetOf(flags.training));
-  MP_RETURN_IF_ERROR(ParseTerms(flags.training, &spec.init, &spec.reference));
-  // What is wrong with the flags should not cost a pass over the data.
-  MP_RETURN_IF_ERROR(CheckSize(flags.training, spec));
+  if (IsSpectrumFile(flags.data.input)) {
+    return RefuseGiven(
+        flags.data.app, {"--array", "--scale", "--skip-nonfinite"},
+        "with a spectrum.toml, which says what analyze was told, but only with data");
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Variances> ReadVariances(const QuestionFlags& flags) {
+  Variances out;
   if (!flags.weights.empty()) {
-    MP_ASSIGN_OR_RETURN(spec.weights, ReadNumbers("--weights", flags.weights));
+    MP_ASSIGN_OR_RETURN(out.weights, ReadNumbers("--weights", flags.weights));
   }
-  std::string basis = "given";
   if (!flags.variances.empty()) {
-    MP_ASSIGN_OR_RETURN(spec.variances, ReadNumbers("--variances", flags.variances));
-  } else {
-    absl::StatusOr<Spectrum> spectrum =
-        IsSpectrumFile(flags.data.input)
-            ? ReadSpectrum(flags.data.input)
-            : EstimateFromFlags(flags.data, 0.95, flags.basis != "diagonal");
-    MP_RETURN_IF_ERROR(spectrum.status());
-    basis = flags.basis == "auto" ? spectrum->recommended_basis : flags.basis;
-    MP_ASSIGN_OR_RETURN(const Basis* chosen, spectrum->FindBasis(basis));
-    spec.variances = chosen->variances;
+    MP_ASSIGN_OR_RETURN(out.variances, ReadNumbers("--variances", flags.variances));
+    out.input = "--variances";
+    out.basis = "given";
+    return out;
   }
+  absl::StatusOr<Spectrum> spectrum =
+      IsSpectrumFile(flags.data.input)
+          ? ReadSpectrum(flags.data.input)
+          : EstimateFromFlags(flags.data, 0.95, flags.basis != "diagonal");
+  MP_RETURN_IF_ERROR(spectrum.status());
+  out.input = flags.data.input;
+  out.basis = flags.basis == "auto" ? spectrum->recommended_basis : flags.basis;
+  MP_ASSIGN_OR_RETURN(const Basis* chosen, spectrum->FindBasis(out.basis));
+  out.variances = chosen->variances;
+  out.intervals = {chosen->variances_low, chosen->variances_high, spectrum->confidence};
+  return out;
+}
+
+// Complete but for variances and weights.
+absl::StatusOr<ModelSpec> SpecOf(const TrainingFlags& training) {
+  ModelSpec spec;
+  MP_ASSIGN_OR_RETURN(spec.schedule, ScheduleOf(training));
+  MP_ASSIGN_OR_RETURN(spec.budget, BudgetOf(training));
+  MP_RETURN_IF_ERROR(ParseTerms(training, &spec.init, &spec.reference));
+  // What is wrong with the flags should not cost a pass over the data.
+  MP_RETURN_IF_ERROR(CheckSize(training, spec));
+  return spec;
+}
+
+}  // namespace
+
+absl::StatusOr<Question> AskFromFlags(const QuestionFlags& flags) {
+  if (!flags.tables.empty()) return AskOfTables(flags);
+  MP_RETURN_IF_ERROR(CheckDataFlags(flags));
+  MP_ASSIGN_OR_RETURN(ModelSpec spec, SpecOf(flags.training));
+  MP_ASSIGN_OR_RETURN(Variances data, ReadVariances(flags));
+  spec.variances = std::move(data.variances);
+  spec.weights = std::move(data.weights);
   MP_RETURN_IF_ERROR(CheckSize(flags.training, spec));
   absl::StatusOr<Model> model = Model::Create(std::move(spec));
   if (!model.ok()) return Misuse(model.status());
-  return Question{*std::move(model), flags.variances.empty() ? flags.data.input : "--variances",
-                  basis};
+  return Question{*std::move(model), data.input, data.basis, std::move(data.intervals)};
+}
+
+absl::StatusOr<Questions> AskSeveral(const QuestionFlags& flags) {
+  MP_RETURN_IF_ERROR(CheckDataFlags(flags));
+  Questions out;
+  std::vector<int> steps = flags.training.teacher_steps_list;
+  if (steps.empty()) steps.push_back(0);
+  for (const std::string& schedule : flags.training.schedule_list) {
+    for (const int one : steps) {
+      TrainingFlags training = flags.training;
+      training.schedule = schedule;
+      training.teacher_steps = one;
+      MP_ASSIGN_OR_RETURN(ModelSpec spec, SpecOf(training));
+      out.specs.push_back(std::move(spec));
+      out.asked_steps.push_back(one);
+    }
+  }
+  MP_ASSIGN_OR_RETURN(Variances data, ReadVariances(flags));
+  out.variances = std::move(data.variances);
+  out.weights = std::move(data.weights);
+  out.input = std::move(data.input);
+  out.basis = std::move(data.basis);
+  for (ModelSpec& spec : out.specs) {
+    spec.variances = out.variances;
+    const absl::Status size = CheckSize(flags.training, spec);
+    spec.variances.clear();
+    MP_RETURN_IF_ERROR(size);
+  }
+  return out;
+}
+
+absl::StatusOr<Model> Questions::ModelOf(int k) const {
+  ModelSpec spec = specs[static_cast<std::size_t>(k)];
+  spec.variances = variances;
+  spec.weights = weights;
+  const std::string name =
+      absl::StrCat(spec.schedule.spec, " with ", spec.schedule.steps(), " steps");
+  absl::StatusOr<Model> model = Model::Create(std::move(spec));
+  if (model.ok()) return model;
+  return Misuse(
+      absl::InvalidArgumentError(absl::StrCat(name, ": ", std::string(model.status().message()))));
 }
 
 }  // namespace mergeplan::cli

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "planner/choice/sensitivity.h"
 #include "planner/operators/model.h"
 #include "planner/spectrum/spectrum.h"
 
@@ -32,6 +33,9 @@ struct TrainingFlags {
   const CLI::App* app = nullptr;  // whose flags they are
   int teacher_steps = 0;
   std::string schedule;
+  // Only where `choices` was asked for: all of the lists, of which the two above are the first.
+  std::vector<int> teacher_steps_list;
+  std::vector<std::string> schedule_list;
   double train_time = 0;
   double lr = 0;
   std::int64_t iterations = 0;
@@ -41,7 +45,10 @@ struct TrainingFlags {
   std::string reference = "surrogate";
   int student_steps = 1;
 };
-void AddTrainingFlags(CLI::App& app, TrainingFlags& flags, bool required);
+// `choices`: --teacher-steps and --schedule take lists (see SplitSchedules).
+void AddTrainingFlags(CLI::App& app, TrainingFlags& flags, bool required, bool choices = false);
+// Splits the lists of a parsed command line. Misuse for what is named twice.
+absl::Status SplitChoices(TrainingFlags& flags);
 
 // Misuse names the flag: a budget that is missing, half or double, or flags of SGD beside a
 // gradient-flow time.
@@ -64,14 +71,27 @@ struct QuestionFlags {
   std::string tables;     // file of bare tables in place of data, schedule and budget
   std::string basis = "auto";
 };
-void AddQuestionFlags(CLI::App& app, QuestionFlags& flags);
+void AddQuestionFlags(CLI::App& app, QuestionFlags& flags, bool choices = false);
 
 struct Question {
   Model model;
   std::string input;  // as given
   std::string basis;  // "diagonal", "pca" or "given"; "" where the model is of tables
+  // Where the variances were estimated from data.
+  std::optional<VarianceIntervals> intervals;
 };
 absl::StatusOr<Question> AskFromFlags(const QuestionFlags& flags);
+
+// The same for several schedules and numbers of teacher steps, whose models are made one at a time.
+struct Questions {
+  std::vector<ModelSpec> specs;  // complete but for variances and weights
+  std::vector<int> asked_steps;  // --teacher-steps of each; 0: not given
+  std::vector<double> variances, weights;
+  std::string input, basis;
+
+  absl::StatusOr<Model> ModelOf(int k) const;
+};
+absl::StatusOr<Questions> AskSeveral(const QuestionFlags& flags);
 
 // "0.95,1.05", or the path of an .npy or .npz (FILE.npz:NAME).
 absl::StatusOr<std::vector<double>> ReadNumbers(const std::string& flag, const std::string& text);
