@@ -2,13 +2,14 @@
 # Everything that needs a CUDA device, from binaries built beforehand; no network, under four minutes.
 #
 #   bash tests/gpu.sh               runs the checks; without a device it says so and ends with 0
-#   bash tests/gpu.sh libraries     on the machine that built: copies the shared libraries that the binaries need to
-#                                   build/release/gpu-lib, for a device machine that lacks them (not glibc, not LibTorch)
+#   bash tests/gpu.sh libraries     on the machine that built: packs the shared libraries that the binaries need into
+#                                   build/release/gpu-lib.tar.xz, for a device machine that lacks them (not glibc, not
+#                                   LibTorch)
 #
 # The binaries (in build/release, or in the folder that MERGEPLAN_BUILD names):
 #   cmake --preset release && cmake --build --preset release --target \
 #     search_device_test mergeplan mergeplan-torch mergeplan-plugins mergeplan_plugins adapters_test
-# A device machine needs of them bin/, libexec/, lib/ and gpu-lib/. LibTorch is the one they were linked with, or
+# A device machine needs of them bin/, libexec/, lib/ and gpu-lib.tar.xz. LibTorch is the one they were linked with, or
 # python3's. Checks whose binary is not there are left out, and said to be, except the search's.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -20,12 +21,11 @@ BINARIES=("$BUILD"/bin/{search_device_test,mergeplan,adapters_test} "$BUILD"/lib
 say() { printf '\n== %s\n' "$*"; }
 
 if [ "${1:-}" = libraries ]; then
-  mkdir -p "$BUILD/gpu-lib"
   for binary in "${BINARIES[@]}"; do [ -e "$binary" ] && ldd "$binary"; done |
     awk '$2 == "=>" && $3 ~ /^\/(usr\/)?lib/ {print $3}' | sort -u |
     grep -vE '/(libc|libm|libdl|librt|libpthread|libresolv|libutil|libstdc\+\+|libgcc_s|ld-linux[^/]*)\.so' |
-    xargs -r cp -Lu -t "$BUILD/gpu-lib"
-  du -sh "$BUILD/gpu-lib"
+    tar -cJhf "$BUILD/gpu-lib.tar.xz" --transform 's#.*/##' -P -T - || exit 1
+  du -h "$BUILD/gpu-lib.tar.xz"
   exit 0
 elif [ $# -gt 0 ]; then
   echo "tests/gpu.sh: unknown argument \"$1\", expected nothing or \"libraries\"" >&2
@@ -41,10 +41,13 @@ fi
 say "device"
 echo "${devices:-/dev/nvidia0; nvidia-smi says nothing about it}"
 
-export LD_LIBRARY_PATH="$PWD/$BUILD/gpu-lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
 FAILED=()
 WORK=$(mktemp -d)
 trap 'rm -rf "$WORK"' EXIT
+if [ -e "$BUILD/gpu-lib.tar.xz" ]; then
+  python3 -m tarfile -e "$BUILD/gpu-lib.tar.xz" "$WORK/lib" >/dev/null || FAILED+=("unpacking gpu-lib.tar.xz")
+  export LD_LIBRARY_PATH="$WORK/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
+fi
 
 # gtest PROGRAM FILTER SECONDS: all tests must pass, and none may skip: there is a device.
 gtest() {
@@ -69,7 +72,7 @@ fi
 # 3. Training.
 torch=$(python3 -c 'import os, torch; print(os.path.join(os.path.dirname(torch.__file__), "lib"))' 2>/dev/null) || torch=
 [ -n "$torch" ] && ! ldd "$BUILD/libexec/mergeplan/mergeplan-torch" 2>/dev/null | grep -q 'libtorch_cpu.so => /' &&
-  export LD_LIBRARY_PATH="$LD_LIBRARY_PATH:$torch"
+  export LD_LIBRARY_PATH="${LD_LIBRARY_PATH:+$LD_LIBRARY_PATH:}$torch"
 
 say "the law of shrinkage on the device"
 if [ -x "$BUILD/bin/adapters_test" ]; then

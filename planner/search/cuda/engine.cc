@@ -14,7 +14,7 @@ namespace mergeplan::search::device {
 #define MERGEPLAN_LET(name, expression)           \
   auto name##_or = (expression);                  \
   if (!name##_or.ok()) return name##_or.status(); \
-  const auto name = *std::move(name##_or)
+  const auto name = *std::move(name##_or)  // NOLINT(bugprone-macro-parentheses): a declaration
 
 Engine::Engine(std::unique_ptr<Backend> backend, EngineSizes sizes)
     : backend_(std::move(backend)), sizes_(sizes) {}
