@@ -35,6 +35,8 @@ class Offload {
   Offload(std::unique_ptr<device::Backend> backend, double least_work,
           device::EngineSizes sizes = {});
 
+  // False after an error, or once it is known that there is no device.
+  bool usable() const { return !failed_; }
   bool WorthPairs(double pairs, std::size_t columns) const;
   bool WorthFilter(std::size_t candidates, std::size_t kept, std::size_t columns) const;
 

@@ -17,7 +17,7 @@ device::Limits LimitsOf(const Counts& counts) { return {counts.merges, counts.ro
 }  // namespace
 
 bool Pass::PairsWorthDevice(const Place& place) const {
-  if (options_.offload == nullptr) return false;
+  if (options_.offload == nullptr || !options_.offload->usable()) return false;
   double pairs = 0;
   for (int m = place.i; m < place.j; ++m) {
     pairs += static_cast<double>(LeftOf(place, m).size()) * nodes_[at_(m + 1, place.j)].size();
