@@ -231,10 +231,11 @@ class Sharing {
     }
     if (result.complete) {
       Raise(result.lower_bound,
-            absl::StrFormat("the blocks are proven to be vanilla, all %d sets of borders were "
-                            "bounded, and for given borders the best allocation is a convex "
-                            "problem",
-                            result.borders));
+            absl::StrFormat(
+                "the blocks are proven to be vanilla, and for each of the %d sets of borders "
+                "the allocation is bounded by convexity, or by what a value below half "
+                "of tau costs",
+                result.borders));
     }
   }
 

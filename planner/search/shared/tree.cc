@@ -63,7 +63,7 @@ SharedTree::SharedTree(const SharedProblem& problem, const Plan& plan)
   for (const Range& block : plan_.BlockRanges()) {
     top_.push_back(model.CarriedToValue(block.first, block.last));
   }
-  const std::size_t nodes = static_cast<std::size_t>(problem.steps() + merges());
+  const std::size_t nodes = static_cast<std::size_t>(problem.steps()) + merges();
   node_.resize(nodes * kWidth);
   product_.resize(children_.size() * kWidth);
   gamma_.resize(2 * static_cast<std::size_t>(merges()) * kWidth);
