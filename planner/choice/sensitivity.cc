@@ -160,7 +160,12 @@ class Analysis {
     const std::size_t count = out_.candidates.size();
     objectives_.assign(static_cast<std::size_t>(options_.draws) * count, 0);
     state_.assign(static_cast<std::size_t>(options_.draws), kLeftOut);
-    search::ParallelFor(search::ThreadCount(options_.search.threads), options_.draws, [&](int k) {
+    // Every thread has a model of its own.
+    constexpr double kBytes = 80, kMemory = 2e9;
+    const double each = kBytes * model_.steps() * model_.dimensions();
+    const int threads = std::clamp(static_cast<int>(std::min(kMemory / each, 1e4)), 1,
+                                   search::ThreadCount(options_.search.threads));
+    search::ParallelFor(threads, options_.draws, [&](int k) {
       if (Stop(1)) return;
       const std::optional<Model> model = ModelOfDraw(k);
       if (!model) {

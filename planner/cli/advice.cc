@@ -32,7 +32,8 @@ std::string Regimes(const Model& model, const std::array<int, 4>& count,
     absl::StrAppendFormat(
         &out, "%s%d of %d variances are %s (%s)", out.empty() ? "" : ", ", count[k],
         model.dimensions(), where[k],
-        best ? absl::StrCat("alone best by ", std::string(ToString(*best))) : "no rule");
+        best ? absl::StrCat("each by itself best by ", std::string(ToString(*best)))
+             : "no strategy is in general");
   }
   return out + "; ";
 }

@@ -105,6 +105,7 @@ void PrintText(const Spectrum& spectrum, const Basis& chosen, const Advice* advi
   if (advice != nullptr) {
     std::printf("strategy %s: %s\n", advice->strategy.c_str(), advice->reason.c_str());
     if (sure) std::printf("how sure: %s\n", HowSure(*sure, advice->strategy).c_str());
+    if (!sure) std::printf("%s\n", kNotLookedAt);
     std::printf("for networks: %s\n\n%s", advice->network.c_str(),
                 FiguresTable(advice->figures).c_str());
   }

@@ -211,11 +211,16 @@ absl::StatusOr<int> RunOne(const PlanFlags& flags, SearchOptions options) {
   MP_RETURN_IF_ERROR(CheckLimits(options, question.model.steps()));
   ProgressLine progress(!flags.json && !flags.quiet);
   options.progress = progress.Callback();
+  options.interrupted = [&progress] {
+    progress.Tick();
+    return Interrupted();
+  };
   CatchInterrupts();
   absl::StatusOr<SearchResult> result = Solve(question.model, options);
   progress.Clear();
   if (!result.ok()) return Misuse(result.status());
   options.progress = nullptr;
+  options.interrupted = Interrupted;
   MP_ASSIGN_OR_RETURN(const PlanDocument document, DocumentOf(question, *result, options));
   // Written at once: what follows is about the plan, and may be interrupted.
   if (!flags.output.empty()) MP_RETURN_IF_ERROR(WritePlan(document, flags.output));
@@ -249,6 +254,7 @@ absl::StatusOr<int> RunOne(const PlanFlags& flags, SearchOptions options) {
       std::printf("how sure: %s (more with --sensitivity)\n",
                   HowSure(*sensitivity, "the plan").c_str());
     }
+    if (question.intervals && !sensitivity) std::printf("%s\n", kNotLookedAt);
     if (question.model.has_schedule())
       std::printf("for networks: %s\n", NetworkAdvice(question.model.init()).c_str());
     if (!flags.output.empty()) std::printf("\nwritten to %s\n", flags.output.c_str());
@@ -274,6 +280,10 @@ absl::StatusOr<int> RunSeveral(const PlanFlags& flags, SearchOptions options) {
     MP_RETURN_IF_ERROR(CheckLimits(options, spec.schedule.steps()));
   ProgressLine progress(!flags.json && !flags.quiet);
   options.progress = progress.Callback();
+  options.interrupted = [&progress] {
+    progress.Tick();
+    return Interrupted();
+  };
   CatchInterrupts();
   const int count = static_cast<int>(questions.specs.size());
   const auto begins = [&](int k) {

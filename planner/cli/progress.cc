@@ -11,6 +11,8 @@
 namespace mergeplan::cli {
 namespace {
 
+using Clock = std::chrono::steady_clock;
+
 // Columns of the terminal; a longer line would not be overwritten.
 std::size_t Columns() {
   winsize size{};
@@ -36,17 +38,34 @@ std::function<void(const SearchProgress&)> ProgressLine::Callback() {
 }
 
 void ProgressLine::Begin(std::string_view what) {
+  const std::lock_guard lock(mutex_);
   what_ = std::string(what);
-  last_ = {};
+  progress_.reset();
+  written_ = {};
   if (shown_) Write(what_);
 }
 
 void ProgressLine::Show(const SearchProgress& progress) {
   constexpr auto kPause = std::chrono::milliseconds(100);
-  const auto now = std::chrono::steady_clock::now();
-  if (now - last_ < kPause) return;
-  last_ = now;
+  const std::lock_guard lock(mutex_);
+  progress_ = progress;
+  told_ = Clock::now();
+  if (told_ - written_ < kPause) return;
+  written_ = told_;
   Write(absl::StrCat(what_, what_.empty() ? "" : ": ", ProgressText(progress)));
+}
+
+void ProgressLine::Tick() {
+  constexpr auto kPause = std::chrono::milliseconds(500);
+  if (!shown_) return;
+  const std::unique_lock lock(mutex_, std::try_to_lock);
+  if (!lock || !progress_) return;
+  const Clock::time_point now = Clock::now();
+  if (now - written_ < kPause) return;
+  written_ = now;
+  SearchProgress later = *progress_;
+  later.seconds += std::chrono::duration<double>(now - told_).count();
+  Write(absl::StrCat(what_, what_.empty() ? "" : ": ", ProgressText(later)));
 }
 
 void ProgressLine::Write(const std::string& text) {
@@ -57,6 +76,8 @@ void ProgressLine::Write(const std::string& text) {
 }
 
 void ProgressLine::Clear() {
+  const std::lock_guard lock(mutex_);
+  progress_.reset();
   if (!dirty_) return;
   std::fprintf(stderr, "\r\033[K");
   std::fflush(stderr);

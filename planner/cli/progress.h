@@ -2,6 +2,8 @@
 
 #include <chrono>
 #include <functional>
+#include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -24,6 +26,9 @@ class ProgressLine {
   std::function<void(const SearchProgress&)> Callback();
   // What is searched, in front of the figures: "2 of 6, cosine, 32 steps"; or what else takes time.
   void Begin(std::string_view what);
+  // Lets the seconds go on where the search has nothing new. Cheap; may be called from any thread,
+  // while Begin, Clear and the callback are for one.
+  void Tick();
   // Takes the line away, so that other output can follow.
   void Clear();
 
@@ -31,10 +36,13 @@ class ProgressLine {
   void Show(const SearchProgress& progress);
   void Write(const std::string& text);
 
-  bool shown_;
+  const bool shown_;
+  std::mutex mutex_;    // of all that follows
   bool dirty_ = false;  // is there a line?
   std::string what_;
-  std::chrono::steady_clock::time_point last_;
+  std::optional<SearchProgress> progress_;      // the last that was told
+  std::chrono::steady_clock::time_point told_;  // when
+  std::chrono::steady_clock::time_point written_;
 };
 
 // "  1.2 s  objective 5.592e-02  no plan below 5.1e-02  gap 8.8 %".

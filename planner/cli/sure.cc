@@ -78,7 +78,7 @@ std::string HowSure(const Sensitivity& s, const std::string& what) {
 }
 
 std::string SensitivityText(const Sensitivity& s) {
-  std::string out = absl::StrFormat("sensitivity  %s\n", HowSure(s, s.candidates[0].names[0]));
+  std::string out = absl::StrFormat("sensitivity  %s\n", HowSure(s, "the plan"));
   absl::StrAppendFormat(&out, "%s (%.3g %%)\n", kDistribution, 100 * s.confidence);
   if (s.draws == 0) return out;
   absl::StrAppendFormat(&out, "\n%-24s %14s %26s %26s\n", "candidate", "objective",

@@ -22,6 +22,11 @@ std::optional<Sensitivity> QuickSensitivity(const Model& model,
 // strategy beats boot; it leads by 12 % ...". `what`: the name of the plan asked about.
 std::string HowSure(const Sensitivity& sensitivity, const std::string& what);
 
+// Where QuickSensitivity said nothing although there are intervals.
+inline constexpr char kNotLookedAt[] =
+    "how sure: not looked at, as it would take long for so many steps and dimensions; mergeplan "
+    "plan --sensitivity does";
+
 // The table of candidates and the sentences of --sensitivity.
 std::string SensitivityText(const Sensitivity& sensitivity);
 
