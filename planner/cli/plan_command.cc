@@ -16,6 +16,7 @@
 #include "planner/cli/flags.h"
 #include "planner/cli/plan_choices.h"
 #include "planner/cli/plan_measured.h"
+#include "planner/cli/plan_shared.h"
 #include "planner/cli/progress.h"
 #include "planner/cli/question.h"
 #include "planner/cli/sure.h"
@@ -34,6 +35,7 @@ struct PlanFlags {
   double gap = 1e-3;
   double time_limit = 30;
   std::string device = "auto";
+  bool shared = false;
   bool sensitivity = false;
   double relative_error = 0;
   std::string output;
@@ -315,10 +317,24 @@ absl::StatusOr<int> RunPlan(PlanFlags flags) {
   MP_ASSIGN_OR_RETURN(SearchOptions options, OptionsOf(flags));
   MP_RETURN_IF_ERROR(SplitChoices(flags.question.training));
   const TrainingFlags& training = flags.question.training;
+  const SharedFlags shared{flags.json, flags.quiet, flags.output};
+  if (flags.shared) {
+    MP_RETURN_IF_ERROR(RefuseGiven(flags.app, {"--sensitivity"}, "with --shared"));
+    MP_RETURN_IF_ERROR(CheckSharedFlags(shared));
+  }
   const bool several =
       flags.question.tables.empty() &&
       training.schedule_list.size() * std::max<std::size_t>(1, training.teacher_steps_list.size()) >
           1;
+  if (flags.shared) {
+    if (several) {
+      return Misuse(
+          "--shared: is about one plan, but --schedule and --teacher-steps name several; choose "
+          "one of them first");
+    }
+    MP_ASSIGN_OR_RETURN(const Question question, AskFromFlags(flags.question));
+    return RunPlanShared(question, std::move(options), shared);
+  }
   return several ? RunSeveral(flags, std::move(options)) : RunOne(flags, std::move(options));
 }
 
@@ -354,6 +370,9 @@ Command MakePlan(CLI::App& top) {
   app->add_option("--device", flags->device,
                   "auto (default: a CUDA device where there is one and it helps), cpu or cuda")
       ->type_name("DEVICE");
+  app->add_flag("--shared", flags->shared,
+                "the training given is one total that the merges of the plan share, not that of "
+                "every merge: finds the plan and the shares");
   app->add_flag("--sensitivity", flags->sensitivity,
                 "how the plan's lead changes within the confidence intervals of the variances: "
                 "draws them, log-normal and independent of each other, and compares plan, "
