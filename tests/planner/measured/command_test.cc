@@ -155,7 +155,7 @@ TEST_F(MeasuredCommand, WrongFlagsAreNamedInOneLine) {
        "--updates: has no effect without --measured"},
       {"compare --variances 1 -T 4 --schedule cosine -s 1 --combine sum",
        "--combine: has no effect without --measured"},
-      {"plan --variances 1 -T 4 -s 1", "--schedule is required, unless --measured"},
+      {"plan --variances 1 -T 4 -s 1", "--schedule is required, unless --tables or --measured"},
       {Ask("--updates 3 --train-time 1", "compare"), "--train-time: is for the linear model"},
   };
   for (const auto& [arguments, says] : cases) {
