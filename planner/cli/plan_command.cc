@@ -319,7 +319,8 @@ absl::StatusOr<int> RunPlan(PlanFlags flags) {
   const TrainingFlags& training = flags.question.training;
   const SharedFlags shared{flags.json, flags.quiet, flags.output};
   if (flags.shared) {
-    MP_RETURN_IF_ERROR(RefuseGiven(flags.app, {"--sensitivity"}, "with --shared"));
+    MP_RETURN_IF_ERROR(RefuseGiven(
+        flags.app, {"--sensitivity", "--draws", "--seed", "--relative-error"}, "with --shared"));
     MP_RETURN_IF_ERROR(CheckSharedFlags(shared));
   }
   const bool several =
@@ -351,7 +352,13 @@ Command MakePlan(CLI::App& top) {
       "example: mergeplan plan spectrum.toml -T 16,32,64 --schedule cosine,flow:shift=3 -s 1.6 "
       "--reference data\n"
       "Ctrl-C or the time limit gives the best plan so far with its certificate, and exit code 3. "
-      "JSON keys: planner/cli/README.md.");
+      "--json: the keys of a plan file, and merges_trained, rounds, teacher_calls, student_calls "
+      "(also "
+      "in strategies), fewer_blocks_better, fewer_blocks, sensitivity, device; of several "
+      "schedules or "
+      "steps: combinations, compared_by, best, best_is_certain, remark. planner/cli/README.md says "
+      "what "
+      "they mean.");
   AddQuestionFlags(*app, flags->question, true);
   AddMeasuredFlags(*app, flags->measured, true);
   app->add_option("--space", flags->space,

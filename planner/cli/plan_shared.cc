@@ -76,7 +76,8 @@ Json ResultJson(const Question& question, const SearchOptions& options,
 void PrintShared(const Question& question, const SharedTimeResult& result) {
   const bool sgd = question.model.budget().sgd;
   PrintAssumptions(question);
-  std::printf("shared       the training above is one total that all merges share, not that of each\n");
+  std::printf(
+      "shared       the training above is one total that all merges share, not that of each\n");
   std::printf("plan         %s\n", result.plan.ToString().c_str());
   std::printf("objective    %.12e\n", result.objective);
   std::printf("lower bound  %.12e, gap %.3g, status %s, %.2f s\n", result.lower_bound, result.gap(),
@@ -128,7 +129,8 @@ absl::StatusOr<int> RunPlanShared(const Question& question, SearchOptions option
   const absl::StatusOr<SharedTimeResult> result = SolveSharedTime(question.model, total, options);
   progress.Clear();
   if (!result.ok()) return Misuse(result.status());
-  const std::string json = ResultJson(question, options, *result).dump(2);
+  const std::string json =
+      ResultJson(question, options, *result).dump(2, ' ', false, Json::error_handler_t::replace);
   if (!flags.output.empty())
     MP_RETURN_IF_ERROR(WriteFileAtomically(flags.output, absl::StrCat(json, "\n")));
   PrintNotes(question.model);
