@@ -93,7 +93,8 @@ std::string NetworkAdvice(Init init) {
         std::string(ToString(init)));
   }
   return absl::StrFormat(
-      "in the linear model the start %s has one answer for all data; networks differ by what that "
+      "in the linear model the start %s has one best strategy for all data; networks differ by "
+      "what that "
       "model leaves out, so measure before deciding (plan --measured)",
       std::string(ToString(init)));
 }

@@ -163,7 +163,7 @@ std::string FewerText(const FewerBlocksAnswer& fewer, int asked, int merges) {
   if (fewer.left_out > 0) {
     absl::StrAppend(&out, out.empty() ? "" : "; ",
                     "whether fewer steps are better was not looked at for ", fewer.left_out,
-                    " number", fewer.left_out == 1 ? "" : "s", " of steps: the time was used up");
+                    " number", fewer.left_out == 1 ? "" : "s", " of steps: there was no time left");
   }
   return out;
 }
@@ -185,9 +185,13 @@ absl::StatusOr<std::optional<Sensitivity>> LookAtSensitivity(const PlanFlags& fl
       flags.relative_error > 0
           ? RelativeIntervals(question.model.spec().variances, flags.relative_error)
           : *question.intervals;
-  MP_ASSIGN_OR_RETURN(Sensitivity out,
-                      AnalyzeSensitivity(question.model, intervals, result.plan, "plan", options));
-  return std::optional(std::move(out));
+  absl::StatusOr<Sensitivity> out =
+      AnalyzeSensitivity(question.model, intervals, result.plan, "plan", options);
+  if (!out.ok()) {
+    return Misuse(absl::StrCat(flags.relative_error > 0 ? "--relative-error" : "--sensitivity",
+                               ": ", std::string(out.status().message())));
+  }
+  return std::optional(*std::move(out));
 }
 
 void PrintPlan(const Question& question, const PlanDocument& document) {

@@ -62,7 +62,11 @@ std::optional<Sensitivity> QuickSensitivity(const Model& model,
 }
 
 std::string HowSure(const Sensitivity& s, const std::string& what) {
-  if (s.draws == 0) return "how sure this is cannot be said: no draw of the variances was possible";
+  if (s.draws == 0) {
+    return s.refused > 0
+               ? "cannot be said: the learning rate is too large for every draw of the variances"
+               : "cannot be said: it was stopped before the first draw of the variances";
+  }
   if (s.not_beaten.of == 0) {
     return absl::StrCat("whatever the variances, every strategy makes the same plan as ", what);
   }
@@ -101,8 +105,8 @@ std::string SensitivityText(const Sensitivity& s) {
                           s.refused, s.asked);
   }
   if (s.draws + s.refused < s.asked) {
-    absl::StrAppendFormat(&out, "the time was used up after %d of the %d draws\n", s.draws,
-                          s.asked);
+    absl::StrAppendFormat(&out, "stopped early: %d of the %d draws were left out\n",
+                          s.asked - s.draws - s.refused, s.asked);
   }
   return out;
 }

@@ -72,6 +72,7 @@ TEST(Sensitivity, WhatIsMissingOrWithoutEffectIsNamed) {
       {"--relative-error 0.1", "--relative-error: has no effect without --sensitivity"},
       {"--sensitivity --relative-error 0", "--relative-error: \"0\" is out of range"},
       {"--sensitivity --relative-error 0.1 --draws 0", "--draws: is 0"},
+      {"--sensitivity --relative-error 1e308", "--relative-error: interval 2 is"},
   };
   for (const auto& [flags, says] : cases) {
     const Outcome run = RunMergeplan(problem + flags);
