@@ -87,26 +87,6 @@ absl::Status CheckSensitivityFlags(const PlanFlags& flags) {
   return absl::OkStatus();
 }
 
-// The limits, where no plan of the space can keep them.
-absl::Status CheckLimits(const SearchOptions& options, int steps) {
-  if (options.space != Space::kBinary) return absl::OkStatus();
-  const int merges = steps - options.student_steps;
-  if (options.max_merges > 0 && options.max_merges < merges) {
-    return Misuse(absl::StrCat("--max-merges: is ", options.max_merges,
-                               ", but with --space binary every plan has ", merges,
-                               " merges; give at least as many, or leave out --space binary"));
-  }
-  int rounds = 0;
-  const int longest = (steps + options.student_steps - 1) / options.student_steps;
-  while ((std::int64_t{1} << rounds) < longest) ++rounds;
-  if (options.max_rounds > 0 && options.max_rounds < rounds) {
-    return Misuse(absl::StrCat("--max-rounds: is ", options.max_rounds,
-                               ", but with --space binary every plan has at least ", rounds,
-                               " rounds; give at least as many, or leave out --space binary"));
-  }
-  return absl::OkStatus();
-}
-
 // Is a student of fewer steps better? Looked at as long again as the search took, at least a
 // second, within the time limit. Nothing where N = 1.
 absl::StatusOr<std::optional<FewerBlocksAnswer>> LookAtFewer(const Model& model,
@@ -214,7 +194,6 @@ void PrintPlan(const Question& question, const PlanDocument& document) {
 absl::StatusOr<int> RunOne(const PlanFlags& flags, SearchOptions options) {
   MP_RETURN_IF_ERROR(CheckSensitivityFlags(flags));
   MP_ASSIGN_OR_RETURN(const Question question, AskFromFlags(flags.question));
-  MP_RETURN_IF_ERROR(CheckLimits(options, question.model.steps()));
   ProgressLine progress(!flags.json && !flags.quiet);
   options.progress = progress.Callback();
   options.interrupted = [&progress] {
@@ -282,8 +261,6 @@ absl::StatusOr<int> RunSeveral(const PlanFlags& flags, SearchOptions options) {
   }
   MP_RETURN_IF_ERROR(CheckSensitivityFlags(flags));
   MP_ASSIGN_OR_RETURN(const Questions questions, AskSeveral(flags.question));
-  for (const ModelSpec& spec : questions.specs)
-    MP_RETURN_IF_ERROR(CheckLimits(options, spec.schedule.steps()));
   ProgressLine progress(!flags.json && !flags.quiet);
   options.progress = progress.Callback();
   options.interrupted = [&progress] {

@@ -370,8 +370,8 @@ class Search {
                                          space, tolerance_);
     } else if (Proven()) {
       result.status = SearchStatus::kWithinGap;
-      result.guarantee =
-          absl::StrFormat("no %s is better by more than %.3g %%", space, 100 * result.gap());
+      result.guarantee = absl::StrFormat("none of all %s is better by more than %.3g %%", space,
+                                         100 * result.gap());
     } else {
       result.status = interrupted_ ? SearchStatus::kInterrupted : SearchStatus::kTimeLimit;
       result.guarantee =

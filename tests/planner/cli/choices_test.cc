@@ -150,9 +150,9 @@ TEST(Limits, AreKeptSaidAndRecorded) {
   EXPECT_EQ(flat["student_calls"], 0);
   ExpectMisuse(problem + "--max-merges 0", "--max-merges: \"0\" is out of range");
   ExpectMisuse(problem + "--max-rounds -1", "--max-rounds: \"-1\" is out of range");
-  ExpectMisuse(problem + "--space binary --max-merges 4", "every plan has 23 merges");
-  ExpectMisuse(problem + "--space binary --max-rounds 4", "at least 5 rounds");
-  EXPECT_LE(Answer(problem + "--space binary --max-rounds 5 --time-limit 5")["rounds"], 5);
+  // Binary plans may merge all steps at once too.
+  EXPECT_EQ(Answer(problem + "--space binary --max-merges 1")["merges_trained"], 1);
+  EXPECT_LE(Answer(problem + "--space binary --max-rounds 3")["rounds"], 3);
 }
 
 TEST(Costs, OfEveryStrategyUnderBothBudgets) {

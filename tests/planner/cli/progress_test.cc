@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <cmath>
+#include <cstdio>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -48,6 +49,7 @@ TerminalOutcome RunOnTerminal(std::vector<std::string> arguments, const std::str
   winsize size{};
   size.ws_col = 120;
   size.ws_row = 30;
+  std::fflush(nullptr);  // or the child would write what stands in this process's buffers
   const pid_t child = forkpty(&terminal, nullptr, nullptr, &size);
   if (child == 0) {
     if (freopen(out.c_str(), "w", stdout) == nullptr) _exit(126);
