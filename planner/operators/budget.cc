@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "absl/strings/str_format.h"
 
@@ -28,6 +29,15 @@ double Budget::Gamma(double n) const {
   return std::exp(static_cast<double>(iterations) * std::log1p(-StepSize(n)));
 }
 
+double Budget::GammaRounding(double n) const {
+  // The exponent has a relative error of some 5 units, which its size turns into one of gamma; with
+  // SGD the step size's error is divided by 1 - g in the logarithm, and |log(1 - g)| <= g / (1 -
+  // g).
+  if (!sgd) return 4 + 10 * train_time * n;
+  const double g = StepSize(n);
+  return 4 + 10 * static_cast<double>(iterations) * g / (1 - g);
+}
+
 double Budget::OneMinusGamma(double n) const {
   if (!sgd) return -std::expm1(-2 * train_time * n);
   return -std::expm1(static_cast<double>(iterations) * std::log1p(-StepSize(n)));
@@ -36,7 +46,8 @@ double Budget::OneMinusGamma(double n) const {
 Budget Budget::SharedOver(int merges, int total_merges) const {
   if (merges <= 0) return *this;
   Budget out = *this;
-  out.train_time = train_time * total_merges / merges;
+  out.train_time = std::min(train_time * (static_cast<double>(total_merges) / merges),
+                            std::numeric_limits<double>::max());
   // Multiplied before it is divided, so that an exact half is one.
   out.iterations = std::max<std::int64_t>(
       1, std::llround(static_cast<double>(iterations) * total_merges / merges));

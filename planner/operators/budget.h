@@ -26,6 +26,8 @@ struct Budget {
   double StepSize(double n) const { return 2 * lr * feature_norm * n; }
   // gamma for an input of variance n (prop:student_gradient_flow, or its SGD form).
   double Gamma(double n) const;
+  // Bound on the relative rounding error of Gamma(n), in units of 2^-53.
+  double GammaRounding(double n) const;
   // 1 - gamma without cancellation.
   double OneMinusGamma(double n) const;
 

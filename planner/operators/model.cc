@@ -264,12 +264,16 @@ std::vector<double> Model::Value(const Plan& plan) const {
 }
 
 double Model::ObjectiveAgainst(absl::Span<const double> tau, absl::Span<const double> value) const {
-  double sum = 0;
+  // Compensated, so that the error of the sum does not grow with the dimensions.
+  double sum = 0, lost = 0;
   for (size_t k = 0; k < value.size(); ++k) {
     const double error = tau[k] - value[k];
-    sum += objective_weights_[k] * error * error;
+    const double term = objective_weights_[k] * error * error;
+    const double next = sum + term;
+    lost += sum >= term ? (sum - next) + term : (term - next) + sum;
+    sum = next;
   }
-  return sum;
+  return sum + lost;
 }
 
 double Model::Objective(absl::Span<const double> value, Reference reference) const {
@@ -282,16 +286,28 @@ double Model::Objective(const Plan& plan) const { return Objective(Value(plan));
 
 double Model::Rounding(int k, double value, double tau) const {
   const double magnitude = magnitude_.empty() ? 0.0 : magnitude_[static_cast<size_t>(k)];
-  return 16.0 * steps() * 0x1p-53 * std::max({value, tau, magnitude});
+  const double most = std::max({value, tau, magnitude});
+  double units = 16.0 * steps() * most;
+  if (has_schedule()) {
+    // What the exponent of gamma loses. It matters where a value is little more than gamma.
+    for (int t = 1; t <= steps(); ++t) {
+      const double relative = budget().GammaRounding(n(t)[k]);
+      if (relative > 8) units += relative * std::min(most, gamma(t)[k] * std::max(1.0, most));
+    }
+  }
+  return 0x1p-53 * units;
 }
 
 double Model::ToleranceAgainst(absl::Span<const double> tau, absl::Span<const double> value) const {
-  double sum = 0;
+  double sum = 0, objective = 0;
   for (size_t k = 0; k < value.size(); ++k) {
     const double delta = Rounding(static_cast<int>(k), value[k], tau[k]);
-    sum += objective_weights_[k] * (2 * std::abs(tau[k] - value[k]) * delta + delta * delta);
+    const double error = std::abs(tau[k] - value[k]);
+    sum += objective_weights_[k] * (2 * error * delta + delta * delta);
+    objective += objective_weights_[k] * error * error;
   }
-  return sum;
+  // The squares, their weights and their sum; bounds are summed plainly over as many columns.
+  return sum + (4.0 + static_cast<double>(value.size())) * 0x1p-53 * objective;
 }
 
 double Model::Tolerance(absl::Span<const double> value, Reference reference) const {

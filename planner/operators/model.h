@@ -126,8 +126,10 @@ class Model {
   double Objective(absl::Span<const double> value) const;
   double Objective(absl::Span<const double> value, Reference reference) const;
   double Objective(const Plan& plan) const;
-  // Bound on the rounding error of Objective(plan): sum_k w_k (2 |tau - V| delta + delta^2), delta
-  // = 16 T 2^-53 max(V, tau), with the magnitude of CheckTables in the maximum.
+  // Bound on the rounding error of Objective(plan), and of sums of squares over as many columns:
+  // sum_k w_k (2 |tau - V| delta + delta^2) + (d + 4) 2^-53 objective, delta = 16 T 2^-53 max(V,
+  // tau), with the magnitude of CheckTables in the maximum, and what the exponents of the gammas
+  // lose where V is little more than they are.
   double Tolerance(absl::Span<const double> value) const;
   double Tolerance(absl::Span<const double> value, Reference reference) const;
   // That delta, of coordinate k.

@@ -155,6 +155,7 @@ struct Problem {
   double low, high;
   Shape shape;
   int blocks;
+  const std::function<bool()>& stop;
   std::vector<Level> levels;  // 1..T
   std::vector<Jet<double>> leaves;
 
@@ -250,6 +251,7 @@ MP_INLINE Jet<double> Run(const Problem& p) {
   const int T = p.model.steps();
   JetPlanes q_first(T), s_first(T), s_last(T);
   for (int i = T; i >= 1; --i) {
+    if (p.stop && p.stop()) return Nothing(0.0);
     Jet<double> all_steps = p.leaves[i];
     for (int j = i; j <= T; ++j) {
       Jet<double> node = p.leaves[j], product = p.leaves[j];
@@ -327,11 +329,18 @@ Gamma GammaAt(const Budget& budget, double n, double alpha2) {
 
 }  // namespace
 
-Curvature BoundCurvature(const Model& model, double low, double high, Shape shape, int blocks) {
+Curvature BoundCurvature(const Model& model, double low, double high, Shape shape, int blocks,
+                         const std::function<bool()>& stop) {
   const Schedule& s = model.schedule();
   const int T = model.steps();
-  Problem p{
-      model, low, high, shape, blocks, std::vector<Level>(T + 1), std::vector<Jet<double>>(T + 1)};
+  Problem p{model,
+            low,
+            high,
+            shape,
+            blocks,
+            stop,
+            std::vector<Level>(T + 1),
+            std::vector<Jet<double>>(T + 1)};
   const bool jump = model.init() == Init::kChildJump;
   for (int t = 1; t <= T; ++t) {
     const double alpha2 = s.alpha[t] * s.alpha[t];

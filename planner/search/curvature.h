@@ -1,5 +1,7 @@
 #pragma once
 
+#include <functional>
+
 #include "planner/operators/model.h"
 #include "planner/search/shape.h"
 
@@ -21,7 +23,9 @@ struct Curvature {
 // where over [low, high] the ends of a step's value (which increases and is concave), of gamma
 // (which falls and is convex) and of constant starts (as steps) and of their derivatives are at the
 // ends of the interval. The union over all ways to make a part encloses what any plan has there.
+// Of no use where `stop` said true on the way.
 // Rounding: widened by 1e-9 of the largest magnitude at the end. O(T^3 + N T^2).
-Curvature BoundCurvature(const Model& model, double low, double high, Shape shape, int blocks);
+Curvature BoundCurvature(const Model& model, double low, double high, Shape shape, int blocks,
+                         const std::function<bool()>& stop = nullptr);
 
 }  // namespace mergeplan::search

@@ -147,9 +147,9 @@ std::optional<Grouping> MakeGroups(const Model& model, absl::Span<const double> 
     }
     if (borders[cell + 1] - borders[cell] == 1) return;  // one variance: nothing is grouped
     curvature[cell] = BoundCurvature(model, points[borders[cell]].lambda,
-                                     points[borders[cell + 1] - 1].lambda, shape, blocks);
+                                     points[borders[cell + 1] - 1].lambda, shape, blocks, stop);
   });
-  if (stopped) return std::nullopt;
+  if (stopped || (stop && stop())) return std::nullopt;
 
   // The group with the largest loss is cut at its mean until little is lost.
   std::priority_queue<Group, std::vector<Group>, decltype(&LessLoss)> queue(&LessLoss);

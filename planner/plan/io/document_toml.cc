@@ -327,7 +327,7 @@ absl::StatusOr<PlanDocument> ReadPlanToml(const std::string& path) {
   // Somebody may replace the plan between our reading of the TOML and of its .npz, which then is
   // gone. The TOML that stands there now names one that fits it, so look again. Comparing the texts
   // would not do: the plan may have been replaced twice.
-  constexpr int kAttempts = 20;
+  constexpr int kAttempts = 200;
   for (int attempt = 1;; ++attempt) {
     MP_ASSIGN_OR_RETURN(const std::string text, ReadFile(path));
     absl::StatusOr<PlanDocument> document = ParsePlanToml(text, path);

@@ -19,9 +19,13 @@ struct SharedProblem {
   std::size_t width() const { return coordinate.size(); }
   int steps() const { return model->steps(); }
   // log gamma at level t per unit of training, by column: -2 n, or log1p(-step size). Negative.
-  const double* Rate(int t) const { return &rate[static_cast<std::size_t>(t - 1) * width()]; }
+  const double* Rate(int t) const {
+    return rate.data() + static_cast<std::size_t>(t - 1) * width();
+  }
   // Carried value of step t, by column.
-  const double* Leaf(int t) const { return &leaf[static_cast<std::size_t>(t - 1) * width()]; }
+  const double* Leaf(int t) const {
+    return leaf.data() + static_cast<std::size_t>(t - 1) * width();
+  }
 
   const Model* model;
   double total;

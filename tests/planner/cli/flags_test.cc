@@ -200,6 +200,9 @@ TEST(Flags, TheLargestAndTheSmallestNumberOfSteps) {
 }
 
 TEST(Flags, AProblemBeyondTheMemoryIsRefusedWithFigures) {
+#ifdef __SANITIZE_ADDRESS__
+  GTEST_SKIP() << "the address sanitizer needs more address space than the test allows";
+#endif
   const Outcome run = RunMergeplan(
       "plan --variances 1,2,3,4,5,6,7,8,9,10 -T 100000 --schedule cosine -s 1 --time-limit 1",
       "ulimit -v 70000");

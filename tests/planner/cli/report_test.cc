@@ -126,6 +126,9 @@ TEST_F(ReportCommand, ARunThatIsNotWholeIsNamedWithTheNextStep) {
 }
 
 TEST_F(ReportCommand, TooManyDrawsAreRefusedWithFigures) {
+#ifdef __SANITIZE_ADDRESS__
+  GTEST_SKIP() << "the address sanitizer needs more address space than the test allows";
+#endif
   MakeRun(Strategy::kBoot);
   const Outcome many =
       RunMergeplan("report " + Quoted("boot") + "-o '" + folder_ + "/r.html' --draws 1000000000",

@@ -99,7 +99,9 @@ void ExpectAgrees(const Model& model, const oracle::Problem& problem, const Plan
   }
   const double tolerance = model.Tolerance(value, model.spec().reference);
   ASSERT_NEAR(model.Objective(plan), ToDouble(problem.Objective(plan)), tolerance + 1e-60);
-  ASSERT_NEAR(tolerance, problem.Tolerance(plan), 0.2 * tolerance + 1e-60);
+  // More than the definition's, for the sum and the exponents of the gammas, but not much.
+  ASSERT_GE(tolerance, 0.8 * problem.Tolerance(plan) - 1e-60);
+  ASSERT_LE(tolerance, 4 * problem.Tolerance(plan) + 1e-60);
 }
 
 TEST(Model, AgreesWithTheOracleOnRandomPlans) {
