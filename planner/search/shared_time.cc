@@ -1,8 +1,6 @@
 #include "planner/search/shared_time.h"
 
 #include <algorithm>
-#include <atomic>
-#include <chrono>
 #include <cmath>
 #include <limits>
 #include <optional>
@@ -15,6 +13,7 @@
 #include "planner/operators/canonical.h"
 #include "planner/search/families.h"
 #include "planner/search/grouping.h"
+#include "planner/search/options.h"
 #include "planner/search/parallel.h"
 #include "planner/search/shared/allocate.h"
 #include "planner/search/shared/borders.h"
@@ -32,7 +31,6 @@ using search::SharedPlan;
 using search::SharedProblem;
 using search::SharedTree;
 using search::Target;
-using Clock = std::chrono::steady_clock;
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
@@ -64,7 +62,7 @@ class Sharing {
         total_(total),
         options_(options),
         threads_(search::ThreadCount(options.threads)),
-        begin_(Clock::now()),
+        deadline_(options),
         stop_([this] { return Stop(); }),
         targets_(search::DistinctTargets(model)),
         problem_(model, total, targets_),
@@ -74,15 +72,7 @@ class Sharing {
         screening_(model, total, targets_, floor_, threads_, stop_,
                    [this](const Plan& plan) { return Fits(plan); }) {}
 
-  bool Stop() {
-    if (interrupted_) return true;
-    if (options_.interrupted && options_.interrupted()) {
-      interrupted_ = true;
-    } else if (Seconds() > options_.time_limit_seconds) {
-      stopped_ = true;
-    }
-    return interrupted_ || stopped_;
-  }
+  bool Stop() { return deadline_.Stop(); }
 
   // ---- one plan
 
@@ -114,7 +104,7 @@ class Sharing {
   }
 
  private:
-  double Seconds() const { return std::chrono::duration<double>(Clock::now() - begin_).count(); }
+  double Seconds() const { return deadline_.Seconds(); }
 
   bool Fits(const Plan& plan) const {
     if (plan.student_steps() != options_.student_steps) return false;
@@ -329,10 +319,11 @@ class Sharing {
       result.status = SharedTimeStatus::kOptimal;
     } else if (result.objective - result.lower_bound <= options_.gap * result.objective) {
       result.status = SharedTimeStatus::kWithinGap;
-    } else if (interrupted_) {
+    } else if (deadline_.interrupted()) {
       result.status = SharedTimeStatus::kInterrupted;
     } else {
-      result.status = stopped_ ? SharedTimeStatus::kTimeLimit : SharedTimeStatus::kBestKnown;
+      result.status =
+          deadline_.stopped() ? SharedTimeStatus::kTimeLimit : SharedTimeStatus::kBestKnown;
     }
     result.guarantee = Words(result);
     result.seconds = Seconds();
@@ -356,9 +347,9 @@ class Sharing {
           &words,
           "%s: no plan of so many blocks, with any allocation of the total, is better by more than "
           "%.3g %%",
-          result.status == SharedTimeStatus::kWithinGap ? "within the gap"
-          : stopped_ || interrupted_                    ? "stopped early"
-                                                        : "best of the plans tried",
+          result.status == SharedTimeStatus::kWithinGap    ? "within the gap"
+          : deadline_.stopped() || deadline_.interrupted() ? "stopped early"
+                                                           : "best of the plans tried",
           100 * result.gap());
     }
     absl::StrAppend(&words, "; ", why_);
@@ -388,7 +379,7 @@ class Sharing {
   const double total_;
   const SearchOptions& options_;
   const int threads_;
-  const Clock::time_point begin_;
+  search::Deadline deadline_;
   const std::function<bool()> stop_;
   const std::vector<Target> targets_;
   const SharedProblem problem_;
@@ -404,7 +395,6 @@ class Sharing {
   SharedAllocation allocation_;
   double tolerance_ = 0, vanilla_objective_ = 0;
   int plans_ = 0;
-  std::atomic<bool> interrupted_{false}, stopped_{false};
 };
 
 absl::Status CheckSteps(const Model& model, const Plan& plan) {
@@ -460,24 +450,7 @@ absl::StatusOr<SharedAllocation> AllocateSharedTime(const Model& model, const Pl
 absl::StatusOr<SharedTimeResult> SolveSharedTime(const Model& model, double total_time_or_updates,
                                                  const SearchOptions& options) {
   MP_RETURN_IF_ERROR(Check(model, total_time_or_updates));
-  if (options.student_steps < 1 || options.student_steps > model.steps()) {
-    return absl::InvalidArgumentError(
-        absl::StrFormat("student steps is %d, expected 1..%d (the teacher's steps)",
-                        options.student_steps, model.steps()));
-  }
-  if (!(options.gap >= 0) || options.gap >= 1) {
-    return absl::InvalidArgumentError(
-        absl::StrFormat("gap is %g, expected 0 <= gap < 1", options.gap));
-  }
-  if (options.max_merges < 0 || options.max_rounds < 0) {
-    return absl::InvalidArgumentError(absl::StrFormat(
-        "at most %d merges and %d rounds asked for, expected 0 (any number) or more",
-        options.max_merges, options.max_rounds));
-  }
-  if (!(options.time_limit_seconds > 0)) {
-    return absl::InvalidArgumentError(absl::StrFormat(
-        "time limit is %g seconds, expected a positive number", options.time_limit_seconds));
-  }
+  MP_RETURN_IF_ERROR(search::CheckOptions(model, options));
   return Sharing(model, total_time_or_updates, options).Run();
 }
 

@@ -1,6 +1,4 @@
 #include <algorithm>
-#include <atomic>
-#include <chrono>
 #include <cmath>
 #include <functional>
 #include <memory>
@@ -11,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "planner/base/status_macros.h"
 #include "planner/operators/canonical.h"
 #include "planner/operators/regimes.h"
 #include "planner/search/best_column.h"
@@ -19,6 +18,7 @@
 #include "planner/search/families.h"
 #include "planner/search/frontier.h"
 #include "planner/search/grouping.h"
+#include "planner/search/options.h"
 #include "planner/search/parallel.h"
 #include "planner/search/search.h"
 
@@ -30,7 +30,6 @@ using search::Pass;
 using search::PassOptions;
 using search::Shape;
 using search::Target;
-using Clock = std::chrono::steady_clock;
 
 // Bytes that tables and frontiers of a search may take together.
 constexpr double kTableLimit = 6e9;
@@ -43,7 +42,7 @@ class Search {
         options_(options),
         offload_(offload),
         threads_(search::ThreadCount(options.threads)),
-        begin_(Clock::now()),
+        deadline_(options),
         stop_([this] { return Stop(); }) {}
 
   SearchResult Run() {
@@ -72,17 +71,9 @@ class Search {
   }
 
  private:
-  double Seconds() const { return std::chrono::duration<double>(Clock::now() - begin_).count(); }
+  double Seconds() const { return deadline_.Seconds(); }
 
-  bool Stop() {
-    if (interrupted_) return true;
-    if (options_.interrupted && options_.interrupted()) {
-      interrupted_ = true;
-    } else if (Seconds() > options_.time_limit_seconds) {
-      stopped_ = true;
-    }
-    return interrupted_ || stopped_;
-  }
+  bool Stop() { return deadline_.Stop(); }
 
   bool limited() const { return options_.max_merges > 0 || options_.max_rounds > 0; }
 
@@ -208,7 +199,7 @@ class Search {
     why_ =
         "the search tables do not fit the memory; only simple plans were compared and the lower "
         "bound is trivial";
-    stopped_ = true;
+    deadline_.GiveUp();
     return false;
   }
 
@@ -237,7 +228,7 @@ class Search {
       Climb(groups->model);
       if (Done()) return;
       if (groups->targets.size() >= most || groups->loss == 0 || share < 1e-6) {
-        stopped_ = true;
+        deadline_.GiveUp();
         why_ = options_.groups > 0
                    ? "more groups of variances, which the proof needs, were not allowed"
                    : "more groups of variances, which the proof needs, do not fit the memory";
@@ -343,7 +334,7 @@ class Search {
     }
     if (!Done() && groups_ == 0) Prove(model, Threshold(), 0);
     if (out_of_memory_ && !Proven()) {
-      stopped_ = true;
+      deadline_.GiveUp();
       why_ = "the frontiers outgrew the memory limit";
     }
   }
@@ -373,7 +364,8 @@ class Search {
       result.guarantee = absl::StrFormat("none of all %s is better by more than %.3g %%", space,
                                          100 * result.gap());
     } else {
-      result.status = interrupted_ ? SearchStatus::kInterrupted : SearchStatus::kTimeLimit;
+      result.status =
+          deadline_.interrupted() ? SearchStatus::kInterrupted : SearchStatus::kTimeLimit;
       result.guarantee =
           absl::StrFormat("stopped early: a plan among all %s may be better by up to %.3g %%",
                           space, 100 * result.gap());
@@ -399,7 +391,7 @@ class Search {
   const SearchOptions& options_;
   search::Offload* const offload_;  // null: everything stays on the processor
   int threads_;
-  Clock::time_point begin_;
+  search::Deadline deadline_;
   std::function<bool()> stop_;
 
   std::optional<ProvenStrategy> proven_;
@@ -413,7 +405,6 @@ class Search {
   double bound_ = 0;
   double spent_ = 0;  // candidates times columns of all passes
   std::string why_;
-  std::atomic<bool> interrupted_{false}, stopped_{false};
   bool out_of_memory_ = false;
 };
 
@@ -434,28 +425,7 @@ std::string_view ToString(SearchStatus status) {
 }
 
 absl::StatusOr<SearchResult> Solve(const Model& model, const SearchOptions& options) {
-  if (options.student_steps < 1 || options.student_steps > model.steps()) {
-    return absl::InvalidArgumentError(
-        absl::StrFormat("student steps is %d, expected 1..%d (the teacher's steps)",
-                        options.student_steps, model.steps()));
-  }
-  if (!(options.gap >= 0) || options.gap >= 1) {
-    return absl::InvalidArgumentError(
-        absl::StrFormat("gap is %g, expected 0 <= gap < 1", options.gap));
-  }
-  if (options.max_merges < 0 || options.max_rounds < 0) {
-    return absl::InvalidArgumentError(absl::StrFormat(
-        "at most %d merges and %d rounds asked for, expected 0 (any number) or more",
-        options.max_merges, options.max_rounds));
-  }
-  if (options.groups < 0) {
-    return absl::InvalidArgumentError(
-        absl::StrFormat("groups is %d, expected 0 (automatic) or more", options.groups));
-  }
-  if (!(options.time_limit_seconds > 0)) {
-    return absl::InvalidArgumentError(absl::StrFormat(
-        "time limit is %g seconds, expected a positive number", options.time_limit_seconds));
-  }
+  MP_RETURN_IF_ERROR(search::CheckOptions(model, options));
   absl::StatusOr<std::unique_ptr<search::Offload>> offload =
       search::Offload::Make(options.device, options.device_least_work);
   if (!offload.ok()) return offload.status();

@@ -8,34 +8,13 @@
 #include "adapters/runtime/arguments.h"
 #include "planner/base/file.h"
 #include "tests/adapters/support.h"
+#include "tests/planner/runs/some_info.h"
 
 namespace mergeplan {
 namespace {
 
 using ::mergeplan::testing::TemporaryFolder;
 using ::testing::HasSubstr;
-
-RunInfo SomeInfo() {
-  RunInfo info;
-  info.status = RunStatus::kStopped;
-  info.strategy = "boot";
-  info.plugin = "/plugins/boot.toml";
-  info.plugin_version = "1.0";
-  info.parameters = {{"plan", "a \"quoted\" path"}};
-  info.spectrum = "/data/spectrum.toml";
-  info.spectrum_sha256 = std::string(64, '1');
-  info.variances_sha256 = std::string(64, '2');
-  info.basis = "pca";
-  info.seed = 9223372036854775807;
-  info.dtype = "float64";
-  info.device = "cpu";
-  info.batch = 64;
-  info.plan_sha256 = std::string(64, '3');
-  info.fingerprint = std::string(64, '4');
-  info.mergeplan_version = "0.1.0";
-  info.torch_version = "2.11.0";
-  return info;
-}
 
 TEST(RunFolder, KeepsWhatARunIs) {
   const TemporaryFolder temporary;

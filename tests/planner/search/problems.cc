@@ -1,5 +1,7 @@
 #include "tests/planner/search/problems.h"
 
+#include <gtest/gtest.h>
+
 #include <algorithm>
 #include <cmath>
 #include <iterator>
@@ -38,6 +40,23 @@ ModelSpec ToModelSpec(const oracle::ProblemSpec& problem) {
   spec.init = problem.init;
   spec.reference = problem.reference;
   return spec;
+}
+
+void ExpectCertificateHolds(const SearchResult& result, int blocks, double gap, double optimum,
+                            double found, double tolerance) {
+  EXPECT_EQ(result.plan.student_steps(), blocks);
+  EXPECT_LE(std::abs(result.objective - found), tolerance);
+  EXPECT_LE(result.lower_bound, optimum * (1 + 1e-12)) << result.guarantee;
+  EXPECT_LE(result.lower_bound, result.objective);
+  if (result.status == SearchStatus::kOptimal) {
+    EXPECT_LE(found, optimum * (1 + 1e-12) + 2 * tolerance) << result.plan.ToString();
+  } else {
+    EXPECT_EQ(result.status, SearchStatus::kWithinGap);
+    EXPECT_LE(found * (1 - gap), optimum + 2 * tolerance);
+  }
+  if (gap == 0) {
+    EXPECT_EQ(result.status, SearchStatus::kOptimal) << result.guarantee;
+  }
 }
 
 RandomProblem MakeRandomProblem(std::mt19937_64& random, const RandomRange& range) {

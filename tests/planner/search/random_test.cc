@@ -38,20 +38,8 @@ void Compare(int count, std::uint64_t seed, const RandomRange& range, double gap
       const double optimum = oracle::ToDouble(best.objective);
       const double found = oracle::ToDouble(exact.Objective(result->plan));
       const double tolerance = std::max(best.tolerance, exact.Tolerance(result->plan));
-      EXPECT_EQ(result->plan.student_steps(), problem.blocks);
-      EXPECT_LE(std::abs(result->objective - found), tolerance);
-      EXPECT_LE(result->lower_bound, optimum * (1 + 1e-12)) << result->guarantee;
-      EXPECT_LE(result->lower_bound, result->objective);
-      if (result->status == SearchStatus::kOptimal) {
-        EXPECT_LE(found, optimum * (1 + 1e-12) + 2 * tolerance)
-            << result->plan.ToString() << " against " << best.plan.ToString();
-      } else {
-        EXPECT_EQ(result->status, SearchStatus::kWithinGap);
-        EXPECT_LE(found * (1 - gap), optimum + 2 * tolerance);
-      }
-      if (gap == 0) {
-        EXPECT_EQ(result->status, SearchStatus::kOptimal) << result->guarantee;
-      }
+      SCOPED_TRACE(best.plan.ToString());
+      ExpectCertificateHolds(*result, problem.blocks, gap, optimum, found, tolerance);
       if (testing::Test::HasFailure()) return;
     }
   }

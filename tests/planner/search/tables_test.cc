@@ -12,6 +12,7 @@
 #include "planner/operators/regimes.h"
 #include "planner/search/search.h"
 #include "tests/oracle/enumerate.h"
+#include "tests/planner/search/problems.h"
 
 namespace mergeplan {
 namespace {
@@ -152,20 +153,8 @@ Counts Compare(int count, std::uint64_t seed, int least_steps, int most_steps, i
       const double found = ToDouble(exact.Objective(result->plan));
       const double tolerance = std::max(model->Tolerance(model->Value(best.plan)),
                                         model->Tolerance(model->Value(result->plan)));
-      EXPECT_EQ(result->plan.student_steps(), blocks);
-      EXPECT_LE(std::abs(result->objective - found), tolerance);
-      EXPECT_LE(result->lower_bound, optimum * (1 + 1e-12)) << result->guarantee;
-      EXPECT_LE(result->lower_bound, result->objective);
-      if (result->status == SearchStatus::kOptimal) {
-        EXPECT_LE(found, optimum * (1 + 1e-12) + 2 * tolerance)
-            << result->plan.ToString() << " against " << best.plan.ToString();
-      } else {
-        EXPECT_EQ(result->status, SearchStatus::kWithinGap);
-        EXPECT_LE(found * (1 - gap), optimum + 2 * tolerance);
-      }
-      if (gap == 0) {
-        EXPECT_EQ(result->status, SearchStatus::kOptimal) << result->guarantee;
-      }
+      SCOPED_TRACE(best.plan.ToString());
+      ExpectCertificateHolds(*result, blocks, gap, optimum, found, tolerance);
       if (const auto proven = ProvenBest(*model, 1); proven && blocks == 1) {
         ++counts.proven;
         const double claimed =
