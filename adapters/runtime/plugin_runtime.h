@@ -21,6 +21,8 @@ class Checkpointer {
  public:
   // Writes to `path` at least every `seconds` of training (0: at every occasion).
   Checkpointer(std::string path, std::string fingerprint, double seconds);
+  // Keeps nothing.
+  static Checkpointer Nowhere() { return {"", "", 0}; }
 
   // Between two updates. `forced`: now.
   absl::Status Offer(const Executor& executor, bool forced);

@@ -11,6 +11,7 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "adapters/runtime/bench_command.h"
 #include "adapters/runtime/device.h"
 #include "adapters/runtime/distill.h"
 
@@ -37,6 +38,18 @@ CLI::Validator Real(bool (*holds)(double), const std::string& expected) {
       "NUMBER");
 }
 
+// Larger numbers have no exact place in files, and CLI11 would clamp what does not fit.
+constexpr std::int64_t kLargest = std::int64_t{1} << 53;
+
+constexpr char kBenchExample[] = R"(
+Example:
+  mergeplan bench --teacher analytic:spectrum.toml --teacher-steps 32 --schedule cosine \
+    --lr 0.005 --iterations 320 --strategies vanilla,boot,progressive:factor=4,plan.toml
+
+A plan file takes part when it was made for the same question. Exit codes: 0 done, 1 a strategy
+failed, 2 misuse, 3 stopped (Ctrl-C) with the rows that were finished.
+)";
+
 constexpr char kExample[] = R"(
 Example:
   mergeplan distill --strategy boot --teacher-steps 32 --schedule cosine --lr 0.005 \
@@ -47,9 +60,8 @@ Example:
 Exit codes: 0 done, 1 failed, 2 misuse, 3 stopped (Ctrl-C); go on with --resume.
 )";
 
-void AddOptions(CLI::App* command, DistillArguments& a, DistillOutput& output) {
-  Add(command, "--plan", a.plan, "Plan file to execute; schedule, start and budget come from it");
-  Add(command, "--strategy", a.strategy, "Plugin that makes the plan: a name, or a path of a .so");
+// What is asked: of every strategy alike.
+void AddQuestion(CLI::App* command, DistillArguments& a) {
   Add(command, "--teacher", a.teacher, "analytic:SPECTRUM.toml");
   // Checked as text, since CLI11 only says of what the type does not hold that it cannot convert
   // it.
@@ -61,8 +73,6 @@ void AddOptions(CLI::App* command, DistillArguments& a, DistillOutput& output) {
   const CLI::Validator positive =
       Real([](double x) { return x > 0 && std::isfinite(x); }, "a positive, finite number");
   Add(command, "--lr", a.lr, "Learning rate of SGD")->check(positive);
-  // Larger numbers have no exact place in files, and CLI11 would clamp what does not fit.
-  constexpr std::int64_t kLargest = std::int64_t{1} << 53;
   Add(command, "--iterations", a.iterations, "Updates per merge")
       ->check(CLI::Range(std::int64_t{0}, kLargest));
   Add(command, "--feature-norm", a.feature_norm,
@@ -81,6 +91,14 @@ void AddOptions(CLI::App* command, DistillArguments& a, DistillOutput& output) {
       ->check(CLI::Range(0, 256))
       ->capture_default_str();
   command->add_option("--plugin-dir", a.plugin_folders, "More folders with plugins");
+}
+
+CLI::App* AddDistill(CLI::App& app, DistillArguments& a, DistillOutput& output) {
+  CLI::App* command = app.add_subcommand(
+      "distill", "Executes a merge schedule: trains every merge against a teacher");
+  Add(command, "--plan", a.plan, "Plan file to execute; schedule, start and budget come from it");
+  Add(command, "--strategy", a.strategy, "Plugin that makes the plan: a name, or a path of a .so");
+  AddQuestion(command, a);
   command->add_option("--set", a.parameters, "Parameter of the plugin, NAME=VALUE");
   command
       ->add_option("--checkpoint-seconds", a.checkpoint_seconds,
@@ -92,6 +110,31 @@ void AddOptions(CLI::App* command, DistillArguments& a, DistillOutput& output) {
   command->add_flag("--quiet", output.quiet, "No progress");
   command->add_flag("--json", output.json, "Print one JSON object");
   command->footer(kExample);
+  return command;
+}
+
+CLI::App* AddBench(CLI::App& app, BenchArguments& a, BenchOutput& output) {
+  CLI::App* command = app.add_subcommand(
+      "bench", "Trains several strategies on one question and compares predicted with achieved");
+  AddQuestion(command, a.question);
+  command
+      ->add_option("--strategies", a.strategies,
+                   "all, or a list: names (progressive:factor=4 sets a parameter), libraries, plan "
+                   "files")
+      ->delimiter(',')
+      ->capture_default_str();
+  command
+      ->add_option("--budget", a.budget,
+                   "Same updates per-merge, or in total (what BOOT spends), or both")
+      ->capture_default_str();
+  command->add_option("--trials", a.trials, "Runs of each, with seeds from --seed on")
+      ->check(CLI::Range(1, 1000000))
+      ->capture_default_str();
+  command->add_option("-o,--output", output.file, "Also write the table: a .csv or .json file");
+  command->add_flag("--quiet", output.quiet, "No progress and no forecast");
+  command->add_flag("--json", output.json, "Print one JSON object");
+  command->footer(kBenchExample);
+  return command;
 }
 
 }  // namespace
@@ -103,22 +146,27 @@ int RunProgram(int argc, const char* const* argv) {
   app.require_subcommand(1);
   DistillArguments arguments;
   DistillOutput output;
-  CLI::App* distill = app.add_subcommand(
-      "distill", "Executes a merge schedule: trains every merge against a teacher");
-  AddOptions(distill, arguments, output);
+  BenchArguments bench_arguments;
+  BenchOutput bench_output;
+  AddDistill(app, arguments, output);
+  CLI::App* bench = AddBench(app, bench_arguments, bench_output);
+  const std::string command = argc > 1 && std::string(argv[1]) == "bench" ? "bench" : "distill";
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& done) {  // --help, --version
     return app.exit(done);
   } catch (const CLI::ParseError& error) {
-    std::fprintf(stderr, "mergeplan distill: %s; see mergeplan distill --help\n", error.what());
+    std::fprintf(stderr, "mergeplan %s: %s; see mergeplan %s --help\n", command.c_str(),
+                 error.what(), command.c_str());
     return 2;
   }
   // A reader that goes away must not end a training.
   std::signal(SIGPIPE, SIG_IGN);
-  const int code = RunDistill(arguments, output);
+  const int code = bench->parsed() ? RunBenchCommand(bench_arguments, bench_output)
+                                   : RunDistill(arguments, output);
   if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
-    std::fprintf(stderr, "mergeplan distill: the output could not be written to stdout\n");
+    std::fprintf(stderr, "mergeplan %s: the output could not be written to stdout\n",
+                 command.c_str());
     return code == 0 ? 1 : code;
   }
   return code;

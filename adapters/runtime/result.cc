@@ -18,12 +18,6 @@ namespace {
 
 constexpr int kSamples = 16;
 
-std::int64_t PeakMemoryBytes() {
-  rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
-  return static_cast<std::int64_t>(usage.ru_maxrss) * 1024;
-}
-
 // What a diagonal operator on unit noise gives, in the data's units.
 std::vector<double> Samples(const Job& job, absl::Span<const double> value,
                             const std::vector<float>& noise) {
@@ -36,6 +30,12 @@ std::vector<double> Samples(const Job& job, absl::Span<const double> value,
 }
 
 }  // namespace
+
+std::int64_t PeakMemoryBytes() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return static_cast<std::int64_t>(usage.ru_maxrss) * 1024;
+}
 
 RunSummary Summarize(const Job& job, const Executor& executor) {
   const std::vector<double> value = executor.Value();

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "absl/status/status.h"
@@ -10,6 +11,9 @@
 #include "planner/runs/result_file.h"
 
 namespace mergeplan {
+
+// The most memory that this process has had so far.
+std::int64_t PeakMemoryBytes();
 
 // Figures of an executed plan.
 RunSummary Summarize(const Job& job, const Executor& executor);

@@ -22,6 +22,10 @@ constexpr Companion kCompanions[] = {
      "Execute a plan or strategy against a teacher (needs LibTorch)",
      "builds that have LibTorch (preset \"release\")",
      "if the folder of the run has a run.toml, go on with --resume, else run the command again"},
+    {"bench", "mergeplan-torch", true,
+     "Train several strategies and compare predicted with achieved (needs LibTorch)",
+     "builds that have LibTorch (preset \"release\")",
+     "nothing was written, run the command again"},
     {"plugins", "mergeplan-plugins", false, "List strategy plugins and say what they are",
      "every build", "nothing was changed, run the command again"},
 };

@@ -14,6 +14,7 @@
 #include <string>
 #include <string_view>
 #include <system_error>
+#include <utility>
 #include <vector>
 
 #include "mergeplan_plugin.h"
@@ -113,6 +114,52 @@ class Writer {
   const mergeplan_plan_sink* sink_;
   mergeplan_error* error_;
   std::int32_t code_ = MERGEPLAN_OK;
+};
+
+// A plan as a plugin holds it while it compares plans: merges, children before parents, and blocks.
+class Tree {
+ public:
+  // Adds one merge over `children`, from the cleanest to the noisiest, and gives its range.
+  Range Merge(std::vector<Range> children) {
+    children_.push_back(std::move(children));
+    return {children_.back().front().first, children_.back().back().last};
+  }
+  // Takes the last merge away.
+  void Pop() { children_.pop_back(); }
+  void SetBlocks(std::vector<Range> blocks) { blocks_ = std::move(blocks); }
+  const std::vector<std::vector<Range>>& merges() const { return children_; }
+  const std::vector<Range>& blocks() const { return blocks_; }
+
+  // Gives the plan to the host.
+  std::int32_t Send(const mergeplan_plan_sink* sink, mergeplan_error* error) const {
+    Writer writer(sink, error);
+    for (const std::vector<Range>& children : children_) writer.Merge(children);
+    writer.Blocks(blocks_);
+    return writer.code();
+  }
+
+  // The host's prediction of its error.
+  std::int32_t Evaluate(const mergeplan_planner* planner, double* objective,
+                        mergeplan_error* error) const {
+    std::vector<mergeplan_merge> merges(children_.size());
+    std::vector<const mergeplan_merge*> pointers(children_.size());
+    for (std::size_t k = 0; k < merges.size(); ++k) {
+      const std::vector<Range>& children = children_[k];
+      merges[k].struct_size = sizeof(mergeplan_merge);
+      merges[k].first = children.front().first;
+      merges[k].last = children.back().last;
+      merges[k].child_count = static_cast<std::int32_t>(children.size());
+      merges[k].children = Pairs(children);
+      pointers[k] = &merges[k];
+    }
+    return planner->evaluate_tree(planner->context, pointers.data(),
+                                  static_cast<std::int32_t>(pointers.size()), Pairs(blocks_),
+                                  static_cast<std::int32_t>(blocks_.size()), objective, error);
+  }
+
+ private:
+  std::vector<std::vector<Range>> children_;
+  std::vector<Range> blocks_;
 };
 
 // Plans with N equal blocks: `block(writer, range)` merges the steps of one block of two or more.

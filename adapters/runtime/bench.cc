@@ -1,0 +1,316 @@
+#include "adapters/runtime/bench.h"
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
+#include "absl/strings/str_split.h"
+#include "adapters/runtime/job.h"
+#include "adapters/runtime/plugin_runtime.h"
+#include "adapters/runtime/progress.h"
+#include "adapters/runtime/result.h"
+#include "planner/base/status_macros.h"
+#include "planner/operators/law.h"
+#include "planner/plan/costs.h"
+#include "planner/plan/io/evaluate.h"
+#include "plugins/host/services.h"
+
+namespace mergeplan {
+namespace {
+
+// 97.5 % points of Student's t for 1, 2, ... degrees of freedom.
+constexpr double kStudent[] = {12.7062, 4.3027, 3.1824, 2.7764, 2.5706, 2.4469, 2.3646, 2.3060,
+                               2.2622,  2.2281, 2.2010, 2.1788, 2.1604, 2.1448, 2.1314, 2.1199,
+                               2.1098,  2.1009, 2.0930, 2.0860, 2.0796, 2.0739, 2.0687, 2.0639,
+                               2.0595,  2.0555, 2.0518, 2.0484, 2.0452, 2.0423};
+
+double Student(size_t degrees) {
+  if (degrees <= std::size(kStudent)) return kStudent[degrees - 1];
+  // Cornish-Fisher around the normal point; off by less than 1e-4 from here on.
+  const double n = static_cast<double>(degrees);
+  return 1.959964 + 2.37227 / n + 2.8225 / (n * n);
+}
+
+bool IsPlanFile(const std::string& strategy) {
+  return absl::EndsWith(strategy, ".toml") || absl::EndsWith(strategy, ".json");
+}
+
+// One strategy of the list, ready to be run.
+struct Entry {
+  std::string name;  // as it was asked for
+  std::optional<Job> job;
+  absl::Status status;
+};
+
+// progressive:factor=4 -> the arguments of a run of it. A path may hold colons: only what follows a
+// colon and has the form NAME=VALUE is a parameter.
+DistillArguments ArgumentsFor(const BenchArguments& arguments, const std::string& strategy) {
+  DistillArguments out = arguments.question;
+  out.output = "bench";  // nothing is written
+  std::vector<std::string> parts = absl::StrSplit(strategy, ':');
+  while (parts.size() > 1 && absl::StrContains(parts.back(), '=')) {
+    out.parameters.insert(out.parameters.begin(), parts.back());
+    parts.pop_back();
+  }
+  const std::string name = absl::StrJoin(parts, ":");
+  if (IsPlanFile(name)) {
+    out.plan = name;
+    out.schedule.reset();
+    out.teacher_steps.reset();
+    out.lr.reset();
+    out.iterations.reset();
+    out.feature_norm.reset();
+    out.init.reset();
+    out.reference.reset();
+    out.student_steps.reset();
+  } else {
+    out.strategy = name;
+  }
+  return out;
+}
+
+// The names that "all" stands for: what can plan without being told more.
+std::vector<std::string> AllStrategies(const BenchArguments& arguments,
+                                       std::vector<std::string>* left_out) {
+  std::vector<std::string> out;
+  for (const PluginListing& listing : ListPlugins(arguments.question.plugin_folders)) {
+    if (!listing.status.ok()) {
+      left_out->push_back(absl::StrCat(listing.name, ": ", std::string(listing.status.message())));
+      continue;
+    }
+    const auto& parameters = listing.manifest->parameters;
+    const auto needed = std::find_if(parameters.begin(), parameters.end(),
+                                     [](const ParameterSpec& p) { return !p.default_value; });
+    if (needed != parameters.end()) {
+      left_out->push_back(absl::StrCat(listing.name, ": its parameter ", needed->name,
+                                       " has no default; ask for ", listing.name, ":", needed->name,
+                                       "=..."));
+      continue;
+    }
+    out.push_back(listing.name);
+  }
+  return out;
+}
+
+// Is a plan file about the same question as the others? Its budget may differ only where it says
+// so.
+absl::Status CheckSameQuestion(const Job& job, const Job& first, const std::string& name) {
+  const PlanDocument& a = job.document;
+  const PlanDocument& b = first.document;
+  const auto differs = [&](const char* what) {
+    return Misuse(absl::StrCat(name, ": was made for another ", what,
+                               " than the other strategies are run with; plan again with the same "
+                               "options, or leave it out"));
+  };
+  if (a.alpha != b.alpha || a.sigma != b.sigma) return differs("schedule");
+  if (a.variances != b.variances) return differs("spectrum");
+  if (a.budget.lr != b.budget.lr || a.budget.iterations != b.budget.iterations ||
+      a.budget.feature_norm != b.budget.feature_norm) {
+    return differs("budget (rate, updates per merge or feature norm)");
+  }
+  if (a.init != b.init) return differs("start");
+  if (a.reference != b.reference) return differs("reference");
+  if (a.plan.student_steps() != b.plan.student_steps()) return differs("number of student steps");
+  return absl::OkStatus();
+}
+
+// The question of a job under the other budget.
+absl::StatusOr<Job> WithTotalBudget(const Job& job) {
+  Job out = job;
+  const Plan& plan = job.document.plan;
+  out.document.budget =
+      job.document.budget.SharedOver(plan.size(), plan.teacher_steps() - plan.student_steps());
+  MP_ASSIGN_OR_RETURN(out.model, ModelOf(out.document));
+  return out;
+}
+
+BenchRow RowOf(const std::string& name, const Job& job, bool total) {
+  const Plan& plan = job.document.plan;
+  BenchRow row;
+  row.strategy = name;
+  row.total_budget = total;
+  row.iterations = job.document.budget.iterations;
+  row.merges = plan.size();
+  row.rounds = CostsOf(plan).rounds;
+  row.updates = row.iterations * plan.size();
+  row.teacher_calls = CostsOf(plan).teacher_calls * row.iterations * job.document.budget.batch;
+  row.predicted = job.model.Objective(plan);
+  return row;
+}
+
+// One trial: trains the plan and adds what came out to the lists.
+struct Trials {
+  std::vector<double> achieved, surrogate, teacher;
+  double seconds = 0;
+};
+
+absl::Status RunTrial(const Job& job, int trial, const BenchWatch& watch, Trials* trials) {
+  ExecutorOptions options;
+  options.seed = job.seed + static_cast<std::uint64_t>(trial);
+  options.dtype = job.dtype;
+  options.device = job.device;
+  options.stop = watch.stop;
+  MP_ASSIGN_OR_RETURN(Executor executor, Executor::Create(job.model, job.document.plan, options));
+  Checkpointer nowhere = Checkpointer::Nowhere();
+  ProgressPrinter silent(job.plugin->name(), /*quiet=*/true);
+  PluginRuntime runtime(executor, nowhere, silent, watch.stop);
+  MP_RETURN_IF_ERROR(job.plugin->Execute(job.document.plan, runtime, job.parameters));
+  const std::vector<double> value = executor.Value();
+  trials->achieved.push_back(job.model.Objective(value, job.document.reference));
+  trials->surrogate.push_back(job.model.Objective(value, Reference::kSurrogate));
+  trials->teacher.push_back(job.model.Objective(value, Reference::kTeacher));
+  for (const TrainedMerge& record : executor.records()) trials->seconds += record.seconds;
+  return absl::OkStatus();
+}
+
+absl::Status RunRow(const Job& job, int count, const BenchWatch& watch, BenchRow* row) {
+  MP_ASSIGN_OR_RETURN(const ValueLaw law, LawOfValue(job.model, job.document.plan));
+  row->expected = ExpectedObjective(job.model, law, job.document.reference);
+  Trials trials;
+  for (int trial = 0; trial < count; ++trial) {
+    watch.begin(*row, trial);
+    MP_RETURN_IF_ERROR(RunTrial(job, trial, watch, &trials));
+  }
+  row->achieved = SpreadOf(trials.achieved);
+  row->achieved_surrogate = SpreadOf(trials.surrogate);
+  row->achieved_teacher = SpreadOf(trials.teacher);
+  row->seconds = trials.seconds / count;
+  return absl::OkStatus();
+}
+
+absl::Status CheckBench(const BenchArguments& arguments) {
+  const std::set<std::string> budgets = {"per-merge", "total", "both"};
+  if (!budgets.contains(arguments.budget)) {
+    return Misuse(
+        absl::StrCat("--budget ", arguments.budget, ": expected per-merge, total or both"));
+  }
+  if (arguments.trials < 1) {
+    return Misuse(absl::StrCat("--trials ", arguments.trials, ": expected 1 or more"));
+  }
+  std::set<std::string> seen;
+  for (const std::string& name : arguments.strategies) {
+    if (name.empty()) return Misuse("--strategies: holds an empty name, expected all or names");
+    if (!seen.insert(name).second) {
+      return Misuse(absl::StrCat("--strategies: ", name, " stands there twice"));
+    }
+  }
+  if (!arguments.question.teacher) {
+    return Misuse("--teacher: missing, expected analytic:SPECTRUM.toml");
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+Spread SpreadOf(const std::vector<double>& values) {
+  Spread out;
+  const auto n = static_cast<double>(values.size());
+  for (const double value : values) out.mean += value / n;
+  if (values.size() < 2) return out;
+  double squares = 0;
+  for (const double value : values) squares += (value - out.mean) * (value - out.mean);
+  out.deviation = std::sqrt(squares / (n - 1));
+  out.half_width = Student(values.size() - 1) * out.deviation / std::sqrt(n);
+  return out;
+}
+
+absl::StatusOr<BenchResult> RunBench(const BenchArguments& arguments, const BenchWatch& watch) {
+  MP_RETURN_IF_ERROR(CheckBench(arguments));
+  LinearPlannerServices services([](LogLevel, std::string_view) {}, watch.stop);
+  BenchForecast forecast;
+  std::vector<std::string> names;
+  for (const std::string& name : arguments.strategies) {
+    if (name != "all") {
+      names.push_back(name);
+      continue;
+    }
+    const std::vector<std::string> all = AllStrategies(arguments, &forecast.left_out);
+    names.insert(names.end(), all.begin(), all.end());
+  }
+
+  // All plans are made before anything is trained: most mistakes show here.
+  std::vector<Entry> entries;
+  const Job* first = nullptr;
+  for (const std::string& name : names) {
+    Entry entry{name, std::nullopt, absl::OkStatus()};
+    absl::StatusOr<Job> job = NewJob(ArgumentsFor(arguments, name), services);
+    if (watch.stop()) return absl::CancelledError("stopped before the training began");
+    if (job.ok()) {
+      entry.job = *std::move(job);
+    } else if (IsMisuse(job.status())) {
+      return Misuse(absl::StrReplaceAll(std::string(job.status().message()),
+                                        {{"--strategy: ", "--strategies: "}}));
+    } else {
+      entry.status = job.status();
+    }
+    entries.push_back(std::move(entry));
+  }
+  for (const Entry& entry : entries) {
+    if (!entry.job) continue;
+    if (first == nullptr) first = &*entry.job;
+    MP_RETURN_IF_ERROR(CheckSameQuestion(*entry.job, *first, entry.name));
+  }
+  if (first == nullptr) {
+    return entries.empty()
+               ? absl::NotFoundError("no strategy was found; see mergeplan plugins list")
+               : entries.front().status;
+  }
+
+  BenchResult result;
+  result.reference = first->document.reference;
+  result.teacher_steps = first->document.plan.teacher_steps();
+  result.student_steps = first->document.plan.student_steps();
+  result.dimensions = first->document.dimensions();
+  result.batch = first->document.budget.batch;
+  result.trials = arguments.trials;
+  result.init = std::string(ToString(first->document.init));
+  result.teacher = *arguments.question.teacher;
+  result.basis = first->teacher.basis();
+  result.schedule = first->document.schedule_spec;
+
+  std::vector<std::pair<BenchRow, std::optional<Job>>> rows;
+  for (const bool total : {false, true}) {
+    if (arguments.budget == (total ? "per-merge" : "total")) continue;
+    for (const Entry& entry : entries) {
+      if (!entry.job) {
+        BenchRow row;
+        row.strategy = entry.name;
+        row.total_budget = total;
+        row.error = std::string(entry.status.message());
+        rows.emplace_back(std::move(row), std::nullopt);
+        continue;
+      }
+      Job job = *entry.job;
+      if (total) {
+        MP_ASSIGN_OR_RETURN(job, WithTotalBudget(*entry.job));
+      }
+      BenchRow row = RowOf(entry.name, job, total);
+      forecast.runs += arguments.trials;
+      forecast.updates += row.updates * arguments.trials;
+      forecast.teacher_calls += row.teacher_calls * arguments.trials;
+      rows.emplace_back(std::move(row), std::move(job));
+    }
+  }
+  watch.forecast(forecast);
+  for (auto& [row, job] : rows) {
+    if (job) {
+      const absl::Status status = RunRow(*job, arguments.trials, watch, &row);
+      if (absl::IsCancelled(status) && watch.stop()) {
+        result.stopped = true;
+        break;
+      }
+      if (!status.ok()) row.error = std::string(status.message());
+    }
+    result.rows.push_back(std::move(row));
+  }
+  result.peak_memory_bytes = PeakMemoryBytes();
+  return result;
+}
+
+}  // namespace mergeplan

@@ -1,0 +1,172 @@
+// mergeplan bench: strategies side by side under both budgets.
+#include "adapters/runtime/bench.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "adapters/runtime/bench_command.h"
+#include "planner/base/file.h"
+#include "planner/runs/result_file.h"
+#include "tests/adapters/runtime/distill_program.h"
+
+namespace mergeplan {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using Json = nlohmann::json;
+
+TEST(SpreadOf, MeanDeviationAndInterval) {
+  EXPECT_EQ(SpreadOf({3}).mean, 3);
+  EXPECT_EQ(SpreadOf({3}).half_width, 0);
+  const Spread two = SpreadOf({1, 3});
+  EXPECT_DOUBLE_EQ(two.mean, 2);
+  EXPECT_DOUBLE_EQ(two.deviation, std::sqrt(2.0));
+  EXPECT_NEAR(two.half_width, 12.7062, 1e-4);  // t(0.975, 1) * 1
+  // 41 values: t(0.975, 40) = 2.02108.
+  std::vector<double> many(41, 0.0);
+  many.front() = 1;
+  many.back() = -1;
+  const Spread spread = SpreadOf(many);
+  EXPECT_NEAR(spread.half_width / (spread.deviation / std::sqrt(41.0)), 2.02108, 1e-4);
+}
+
+class Bench : public Distill {
+ protected:
+  std::vector<std::string> Question(const std::vector<std::string>& more = {}) const {
+    std::vector<std::string> a = {"bench", "--teacher",  Teacher(), "--teacher-steps",
+                                  "6",     "--lr",       "0.05",    "--iterations",
+                                  "40",    "--schedule", "cosine",  "--quiet"};
+    a.insert(a.end(), more.begin(), more.end());
+    return a;
+  }
+  Json Rows(const std::vector<std::string>& more) const {
+    std::vector<std::string> arguments = Question(more);
+    arguments.push_back("--json");
+    const Outcome outcome = Run(arguments);
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    return Json::parse(outcome.out)["rows"];
+  }
+};
+
+// The rows are what distill says of the same strategy with the same seed.
+TEST_F(Bench, OneTrialIsOneRunOfDistill) {
+  const Json rows = Rows({"--strategies", "vanilla,progressive:factor=3", "--trials", "1",
+                          "--budget", "per-merge", "--seed", "7"});
+  ASSERT_EQ(rows.size(), 2u);
+  ASSERT_EQ(Run(Small("progressive", "run", {"--set", "factor=3", "--seed", "7"})).code, 0);
+  const auto result = ReadRunResult(File("run"));
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_EQ(rows[1]["achieved_error"]["mean"], result->summary.achieved);
+  EXPECT_EQ(rows[1]["achieved_teacher"]["mean"], result->achieved_teacher);
+  EXPECT_EQ(rows[1]["predicted_error"], result->summary.predicted);
+  EXPECT_EQ(rows[1]["teacher_calls"], result->summary.teacher_calls);
+  EXPECT_EQ(rows[1]["updates"], result->summary.updates);
+  EXPECT_FALSE(rows[1]["achieved_error"].contains("interval_95"));
+}
+
+TEST_F(Bench, TrialsSpreadAroundTheExpectedError) {
+  const Json rows =
+      Rows({"--strategies", "boot,consistency", "--trials", "40", "--budget", "per-merge"});
+  ASSERT_EQ(rows.size(), 2u);
+  for (const Json& row : rows) {
+    const double mean = row["achieved_error"]["mean"];
+    const double deviation = row["achieved_error"]["standard_deviation"];
+    // Five standard errors: a chance of one in a million for a right figure.
+    EXPECT_NEAR(mean, row["expected_error"].get<double>(), 5 * deviation / std::sqrt(40.0))
+        << row["strategy"];
+    EXPECT_GT(deviation, 0);
+    EXPECT_GT(row["expected_error"], row["predicted_error"]);  // noise only adds
+  }
+}
+
+// In all, every strategy makes as many updates as BOOT.
+TEST_F(Bench, TotalBudgetIsShared) {
+  const Json rows = Rows({"--strategies", "vanilla,progressive:factor=3,boot", "--trials", "1"});
+  ASSERT_EQ(rows.size(), 6u);
+  std::map<std::string, int> per_merge, total;
+  for (const Json& row : rows) {
+    (row["budget"] == "total" ? total : per_merge)[row["strategy"]] = row["updates_per_merge"];
+  }
+  EXPECT_EQ(per_merge, (std::map<std::string, int>{
+                           {"boot", 40}, {"progressive:factor=3", 40}, {"vanilla", 40}}));
+  EXPECT_EQ(total, (std::map<std::string, int>{
+                       {"boot", 40}, {"progressive:factor=3", 67}, {"vanilla", 200}}));
+  EXPECT_LT(rows[3]["achieved_error"]["mean"], rows[0]["achieved_error"]["mean"]);
+}
+
+TEST_F(Bench, AllStandsForWhatCanPlanByItself) {
+  std::vector<std::string> names;
+  for (const Json& row : Rows({"--trials", "1", "--budget", "total"})) {
+    EXPECT_FALSE(row.contains("error")) << row;
+    names.push_back(row["strategy"]);
+  }
+  EXPECT_THAT(names, ::testing::IsSupersetOf(
+                         {"boot", "consistency", "dp_custom", "progressive", "vanilla"}));
+  EXPECT_THAT(names, Not(::testing::Contains("manual")));
+}
+
+TEST_F(Bench, WritesTables) {
+  const Outcome text = Run(Question({"--strategies", "boot", "-o", File("b.csv")}));
+  ASSERT_EQ(text.code, 0) << text.err;
+  EXPECT_THAT(text.out, AllOf(HasSubstr("same number of updates for every merge"),
+                              HasSubstr("same number of updates in all"), HasSubstr("+-")));
+  const std::string csv = ReadFile(File("b.csv")).value_or("");
+  EXPECT_THAT(csv, AllOf(HasSubstr("strategy,budget,merges"), HasSubstr("\nboot,per-merge,5,5,40,"),
+                         HasSubstr("\nboot,total,5,5,40,")));
+  ASSERT_EQ(Run(Question({"--strategies", "boot", "-o", File("b.json")})).code, 0);
+  EXPECT_EQ(Json::parse(ReadFile(File("b.json")).value_or(""))["rows"].size(), 2u);
+}
+
+TEST_F(Bench, PlanFilesOfTheSameQuestionTakePart) {
+  ASSERT_EQ(Run(Small("boot", "run")).code, 0);
+  const std::string plan = File("run") + "/plan.toml";
+  const Json rows = Rows({"--strategies", "boot," + plan, "--trials", "1", "--budget", "total"});
+  ASSERT_EQ(rows.size(), 2u);
+  EXPECT_EQ(rows[0]["achieved_error"], rows[1]["achieved_error"]);
+  std::vector<std::string> other = Question({"--strategies", "boot," + plan});
+  other[6] = "0.04";
+  const Outcome outcome = Run(other);
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_THAT(outcome.err, AllOf(HasSubstr(plan), HasSubstr("another budget")));
+}
+
+// A strategy that fails is a row; the others go on.
+TEST_F(Bench, OneFailureDoesNotSpoilTheOthers) {
+  ASSERT_TRUE(WriteFileAtomically(File("broken.toml"), "format = 1\n").ok());
+  const Outcome outcome =
+      Run(Question({"--strategies", "vanilla," + File("broken.toml"), "--trials", "1"}));
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_THAT(outcome.out,
+              AllOf(HasSubstr("broken.toml"), HasSubstr("failed: "), HasSubstr("vanilla")));
+}
+
+TEST_F(Bench, WrongOptionsAreMisuse) {
+  const std::vector<std::pair<std::vector<std::string>, std::string>> cases = {
+      {{"--strategies", "nope"}, "--strategies: plugin nope: not found"},
+      {{"--strategies", "boot,boot"}, "boot stands there twice"},
+      {{"--strategies", ""}, "holds an empty name"},
+      {{"--strategies", "progressive:factor=1"}, "expected 2 or more"},
+      {{"--strategies", "progressive:fctor=2"}, "unknown parameter \"fctor\""},
+      {{"--budget", "half"}, "expected per-merge, total or both"},
+      {{"--trials", "0"}, "--trials"},
+      {{"-o", "table.txt"}, "expected a name that ends in .csv or .json"},
+  };
+  for (const auto& [more, message] : cases) {
+    const Outcome outcome = Run(Question(more));
+    EXPECT_EQ(outcome.code, 2) << message;
+    EXPECT_THAT(outcome.err, AllOf(HasSubstr("mergeplan bench: "), HasSubstr(message)));
+    EXPECT_EQ(outcome.out, "");
+  }
+  EXPECT_THAT(Run({"bench"}).err, HasSubstr("--teacher: missing"));
+}
+
+}  // namespace
+}  // namespace mergeplan
