@@ -12,7 +12,7 @@ namespace {
 void OfSize(const Subject& subject, const mergeplan_plugin& plugin, Size size) {
   const auto parameters = Values(plugin, subject.parameters);
   const bool repeats = Repeats(subject, plugin);
-  const std::int32_t calls_before = CallsBehindTables();
+  std::int32_t calls_behind = 0;
   Findings findings;
   for (const std::int32_t steps : {1, 2, 17}) {
     for (const std::int32_t blocks : std::set<std::int32_t>{1, (steps + 1) / 2, steps}) {
@@ -21,7 +21,9 @@ void OfSize(const Subject& subject, const mergeplan_plugin& plugin, Size size) {
       question.size = size;
       PlanHost host;
       host.error.size = size;
+      const std::int32_t before = CallsBehindTables();
       const PlanOutcome outcome = CallPlan(plugin, question, host);
+      calls_behind += CallsBehindTables() - before;
       if (repeats && outcome.Answer() != usual) {
         findings.Add(outcome.question, "another answer than to this host: code " +
                                            std::to_string(outcome.code) + " " +
@@ -36,7 +38,9 @@ void OfSize(const Subject& subject, const mergeplan_plugin& plugin, Size size) {
     const ExecuteOutcome usual = CallExecute(plugin, Random(17, 2, 5), parameters, host);
     host.size = size;
     host.error.size = size;
+    const std::int32_t before = CallsBehindTables();
     const ExecuteOutcome outcome = CallExecute(plugin, Random(17, 2, 5), parameters, host);
+    calls_behind += CallsBehindTables() - before;
     if (outcome.code != usual.code || outcome.threw != usual.threw ||
         outcome.trained != usual.trained) {
       findings.Add("execute()", "another outcome than with this host: code " +
@@ -45,7 +49,7 @@ void OfSize(const Subject& subject, const mergeplan_plugin& plugin, Size size) {
     }
     findings.Add("execute()", outcome.trespass);
   }
-  if (CallsBehindTables() != calls_before) {
+  if (calls_behind > 0) {
     findings.Add("",
                  "called functions behind the end of the planner's, the sink's or the "
                  "runtime's table; ask MERGEPLAN_HAS first");
@@ -60,6 +64,8 @@ void OldestHost(const Subject& subject) {
 
 void LaterHost(const Subject& subject) {
   MERGEPLAN_CONFORMANCE_PLUGIN(plugin, subject);
+  // It may know fields that this suite cannot fill.
+  if (plugin.abi_minor > MERGEPLAN_ABI_MINOR) GTEST_SKIP() << "of a later minor than this suite";
   OfSize(subject, plugin, Size::kLarger);
 }
 
