@@ -24,10 +24,7 @@ constexpr std::uint64_t kAnalyticTraits = kPredictsX0 | kDataFree | kHasSpectrum
 
 absl::StatusOr<std::shared_ptr<const Plugin>> Load(const std::string& name,
                                                    const DistillArguments& arguments) {
-  MP_ASSIGN_OR_RETURN(std::shared_ptr<const Plugin> plugin,
-                      LoadPlugin(name, arguments.plugin_folders));
-  MP_RETURN_IF_ERROR(CheckTeacher(plugin->manifest(), kAnalyticTraits));
-  return plugin;
+  return LoadPlugin(name, arguments.plugin_folders, kAnalyticTraits);
 }
 
 // The plugin of a new run. A name that no plugin has, and parameters that are not the plugin's, are

@@ -121,11 +121,18 @@ std::vector<std::string> PluginSearchPath(absl::Span<const std::string> extra);
 // an error of its own entry.
 std::vector<PluginListing> ListPlugins(absl::Span<const std::string> extra);
 
-// Loads a plugin by name from the search path, or by the path of its library or manifest (anything
-// with a '/' or ending in ".so" or ".toml"). The manifest is checked first, then the library is
-// opened (RTLD_NOW | RTLD_LOCAL) and compared with it, in a child process first: a library that
-// crashes, exits or hangs while it is loaded is an error. NOT_FOUND lists what there is.
-absl::StatusOr<std::shared_ptr<const Plugin>> LoadPlugin(const std::string& name_or_path,
-                                                         absl::Span<const std::string> extra);
+// The manifest of a plugin by name from the search path, or by the path of its library or manifest
+// (anything with a '/' or ending in ".so" or ".toml"). No code of the plugin runs. NOT_FOUND lists
+// what there is.
+absl::StatusOr<Manifest> FindManifest(const std::string& name_or_path,
+                                      absl::Span<const std::string> extra);
+
+// Finds a plugin's manifest, checks it, opens the library (RTLD_NOW | RTLD_LOCAL) and compares the
+// two, in a child process first: a library that crashes, exits or hangs while it is loaded is an
+// error. With `teacher_gives` (bits of mergeplan_teacher_trait) a plugin that needs more of a
+// teacher is refused before any of its code runs.
+absl::StatusOr<std::shared_ptr<const Plugin>> LoadPlugin(
+    const std::string& name_or_path, absl::Span<const std::string> extra,
+    std::optional<std::uint64_t> teacher_gives = std::nullopt);
 
 }  // namespace mergeplan

@@ -351,19 +351,19 @@ std::vector<PluginListing> ListPlugins(absl::Span<const std::string> extra) {
   return out;
 }
 
-absl::StatusOr<std::shared_ptr<const Plugin>> LoadPlugin(const std::string& name_or_path,
-                                                         absl::Span<const std::string> extra) {
+absl::StatusOr<Manifest> FindManifest(const std::string& name_or_path,
+                                      absl::Span<const std::string> extra) {
   const bool is_path = name_or_path.find('/') != std::string::npos ||
                        absl::EndsWith(name_or_path, ".so") || absl::EndsWith(name_or_path, ".toml");
   if (is_path) {
     MP_ASSIGN_OR_RETURN(const std::string path, ManifestOfPath(name_or_path));
-    MP_ASSIGN_OR_RETURN(const Manifest manifest, ReadManifest(path));
+    MP_ASSIGN_OR_RETURN(Manifest manifest, ReadManifest(path));
     if (path != name_or_path && Canonical(manifest.library) != Canonical(name_or_path)) {
       return absl::FailedPreconditionError(absl::StrCat(
           path, ": library: found ", fs::path(manifest.library).filename().string(), ", expected ",
           fs::path(name_or_path).filename().string(), ", beside which it stands"));
     }
-    return LoadWhatLoads(manifest);
+    return manifest;
   }
   const std::vector<std::string> folders = PluginSearchPath(extra);
   std::set<std::string> names;
@@ -372,10 +372,7 @@ absl::StatusOr<std::shared_ptr<const Plugin>> LoadPlugin(const std::string& name
     if (!manifests.ok()) continue;
     for (const std::string& path : *manifests) {
       const std::string name = fs::path(path).stem().string();
-      if (name == name_or_path) {
-        MP_ASSIGN_OR_RETURN(const Manifest manifest, ReadManifest(path));
-        return LoadWhatLoads(manifest);
-      }
+      if (name == name_or_path) return ReadManifest(path);
       names.insert(name);
     }
   }
@@ -390,6 +387,14 @@ absl::StatusOr<std::shared_ptr<const Plugin>> LoadPlugin(const std::string& name
       names.empty() ? "a plugin" : absl::StrCat("one of ", absl::StrJoin(names, ", ")), " in ",
       folders.empty() ? "a folder given by --plugin-dir or MERGEPLAN_PLUGIN_PATH"
                       : absl::StrJoin(folders, ", ")));
+}
+
+absl::StatusOr<std::shared_ptr<const Plugin>> LoadPlugin(
+    const std::string& name_or_path, absl::Span<const std::string> extra,
+    std::optional<std::uint64_t> teacher_gives) {
+  MP_ASSIGN_OR_RETURN(const Manifest manifest, FindManifest(name_or_path, extra));
+  if (teacher_gives) MP_RETURN_IF_ERROR(CheckTeacher(manifest, *teacher_gives));
+  return LoadWhatLoads(manifest);
 }
 
 }  // namespace mergeplan

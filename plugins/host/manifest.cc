@@ -134,32 +134,30 @@ absl::StatusOr<ParameterType> ParseType(const Table& table) {
                    "integer, real, flag or text");
 }
 
-// What is wrong with a value as text, or empty: "a finite number", "2 or more", …
-std::string Expected(const ParameterSpec& spec, const std::string& value) {
+// Is the value one that the schema allows?
+bool Allows(const ParameterSpec& spec, const std::string& value) {
   const char* begin = value.data();
   const char* end = begin + value.size();
   double number = 0;
   switch (spec.type) {
     case ParameterType::kText:
-      return value.find('\0') == std::string::npos ? "" : "a text without NUL";
+      return value.find('\0') == std::string::npos;
     case ParameterType::kFlag:
-      return value == "true" || value == "false" ? "" : "true or false";
+      return value == "true" || value == "false";
     case ParameterType::kInteger: {
       std::int64_t integer = 0;
       const auto [stop, failure] = std::from_chars(begin, end, integer);
-      if (failure != std::errc() || stop != end) return "an integer";
+      if (failure != std::errc() || stop != end) return false;
       number = static_cast<double>(integer);
       break;
     }
     case ParameterType::kReal: {
       const auto [stop, failure] = std::from_chars(begin, end, number);
-      if (failure != std::errc() || stop != end || !std::isfinite(number)) return "a finite number";
+      if (failure != std::errc() || stop != end || !std::isfinite(number)) return false;
       break;
     }
   }
-  if (spec.minimum && number < *spec.minimum) return absl::StrFormat("%g or more", *spec.minimum);
-  if (spec.maximum && number > *spec.maximum) return absl::StrFormat("%g or less", *spec.maximum);
-  return "";
+  return !(spec.minimum && number < *spec.minimum) && !(spec.maximum && number > *spec.maximum);
 }
 
 absl::StatusOr<std::optional<std::string>> Default(const Table& table, const ParameterSpec& spec) {
@@ -190,8 +188,9 @@ absl::StatusOr<std::optional<std::string>> Default(const Table& table, const Par
     return table.Bad("default", Table::Kind(*node),
                      absl::StrCat("a value of type ", Table::Str(ToString(spec.type))));
   }
-  if (const std::string expected = Expected(spec, text); !expected.empty()) {
-    return table.Bad("default", absl::StrCat("\"", text, "\""), expected);
+  if (!Allows(spec, text)) {
+    return table.Bad("default", absl::StrCat("\"", border::OneLine(text), "\""),
+                     ValuesInWords(spec));
   }
   return std::optional<std::string>(text);
 }
@@ -313,6 +312,45 @@ std::string_view ToString(ParameterType type) {
   return "text";
 }
 
+std::string ValuesInWords(const ParameterSpec& spec) {
+  const auto text = [&spec](double bound) {
+    if (spec.type == ParameterType::kInteger) return absl::StrFormat("%.0f", bound);
+    // The shortest text that means the number.
+    char digits[64];
+    return std::string(digits, std::to_chars(digits, digits + sizeof(digits), bound).ptr);
+  };
+  std::string words;
+  switch (spec.type) {
+    case ParameterType::kInteger:
+      words = "an integer";
+      break;
+    case ParameterType::kReal:
+      words = "a finite number";
+      break;
+    case ParameterType::kFlag:
+      return "true or false";
+    case ParameterType::kText:
+      return "a text without NUL";
+  }
+  if (spec.minimum && spec.maximum) {
+    return absl::StrCat(words, " from ", text(*spec.minimum), " to ", text(*spec.maximum));
+  }
+  if (spec.minimum) return absl::StrCat(words, ", ", text(*spec.minimum), " or more");
+  if (spec.maximum) return absl::StrCat(words, ", ", text(*spec.maximum), " or less");
+  return words;
+}
+
+std::vector<std::string> ParameterLines(const Manifest& manifest) {
+  std::vector<std::string> lines;
+  for (const ParameterSpec& spec : manifest.parameters) {
+    lines.push_back(absl::StrCat(
+        spec.name, " (", ValuesInWords(spec),
+        spec.default_value ? absl::StrCat(", default \"", *spec.default_value, "\"") : "",
+        "): ", spec.help));
+  }
+  return lines;
+}
+
 const ParameterSpec* Manifest::FindParameter(std::string_view wanted) const {
   for (const ParameterSpec& spec : parameters) {
     if (spec.name == wanted) return &spec;
@@ -370,10 +408,10 @@ absl::StatusOr<std::map<std::string, std::string>> CheckParameters(
           names.empty() ? "it has none"
                         : absl::StrCat("expected one of ", absl::StrJoin(names, ", "))));
     }
-    if (const std::string expected = Expected(*spec, value); !expected.empty()) {
+    if (!Allows(*spec, value)) {
       return absl::InvalidArgumentError(absl::StrCat("plugin ", manifest.name, ": parameter ", name,
                                                      ": found \"", border::OneLine(value),
-                                                     "\", expected ", expected));
+                                                     "\", expected ", ValuesInWords(*spec)));
     }
     out[name] = value;
   }

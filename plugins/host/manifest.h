@@ -27,6 +27,10 @@ struct ParameterSpec {
   friend bool operator==(const ParameterSpec&, const ParameterSpec&) = default;
 };
 
+// Which values a parameter takes: "an integer from 2 to 1000000", "a finite number, 0 or more",
+// "true or false", "a text".
+std::string ValuesInWords(const ParameterSpec& spec);
+
 // What stands beside a plugin's library and is read before any of its code runs.
 struct Manifest {
   std::string path;     // of the manifest
@@ -42,6 +46,9 @@ struct Manifest {
 
   const ParameterSpec* FindParameter(std::string_view name) const;
 };
+
+// One line for each parameter, for --help: name, values, default and help.
+std::vector<std::string> ParameterLines(const Manifest& manifest);
 
 // Reads NAME.toml, format 1:
 //
@@ -72,7 +79,7 @@ absl::Status CheckAbi(const Manifest& manifest);
 
 // Checks a user's values against the schema and fills in the defaults. Unknown names, values of
 // another type, numbers that are not finite or out of range are INVALID_ARGUMENT and name the
-// plugin, the parameter, what was found and what was expected.
+// plugin, the parameter, what was found, and type and range of what was expected.
 absl::StatusOr<std::map<std::string, std::string>> CheckParameters(
     const Manifest& manifest, const std::map<std::string, std::string>& values);
 

@@ -1,7 +1,9 @@
-// mergeplan-plugins: lists and shows strategy plugins. `mergeplan plugins` runs it as a child
-// process, since the planner does not see plugins.
+// mergeplan-plugins: lists, shows and checks strategy plugins. `mergeplan plugins` runs it as a
+// child process, since the planner does not see plugins.
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
+#include <cstdlib>
 #include <iostream>
 #include <string>
 #include <string_view>
@@ -12,7 +14,9 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "nlohmann/json.hpp"
+#include "plugins/host/check.h"
 #include "plugins/host/host.h"
+#include "plugins/host/probe.h"
 
 namespace mergeplan {
 namespace {
@@ -21,7 +25,10 @@ using Json = nlohmann::ordered_json;
 
 // A number as the schema means it: integers without a point.
 Json Bound(const ParameterSpec& spec, double value) {
-  if (spec.type == ParameterType::kInteger) return static_cast<std::int64_t>(value);
+  constexpr double kLargest = 9.2e18;
+  if (spec.type == ParameterType::kInteger && std::abs(value) < kLargest) {
+    return static_cast<std::int64_t>(value);
+  }
   return value;
 }
 
@@ -89,13 +96,8 @@ void PrintAll(const PluginListing& listing) {
             << "  ABI            " << manifest.abi_major << "." << manifest.abi_minor << "\n"
             << "  teacher needs  " << (needs.empty() ? "nothing" : absl::StrJoin(needs, ", "))
             << "\n";
-  for (const ParameterSpec& spec : manifest.parameters) {
-    std::string range;
-    if (spec.minimum) absl::StrAppend(&range, ", at least ", *spec.minimum);
-    if (spec.maximum) absl::StrAppend(&range, ", at most ", *spec.maximum);
-    std::cout << "  parameter      " << spec.name << " (" << ToString(spec.type) << range
-              << (spec.default_value ? absl::StrCat(", default \"", *spec.default_value, "\"") : "")
-              << "): " << spec.help << "\n";
+  for (const std::string& line : ParameterLines(manifest)) {
+    std::cout << "  parameter      " << line << "\n";
   }
 }
 
@@ -133,8 +135,74 @@ int Show(const std::string& name, const std::vector<std::string>& folders, bool 
   return 0;
 }
 
+Json ToJson(const CheckReport& report) {
+  Json out;
+  out["name"] = report.name;
+  out["library"] = report.library;
+  for (const auto outcome : {CheckResult::Outcome::kPassed, CheckResult::Outcome::kFailed,
+                             CheckResult::Outcome::kSkipped}) {
+    out[std::string(ToString(outcome))] = report.Count(outcome);
+  }
+  out["checks"] = Json::array();
+  for (const CheckResult& result : report.results) {
+    out["checks"].push_back({{"name", result.name},
+                             {"rule", result.rule},
+                             {"result", std::string(ToString(result.outcome))},
+                             {"text", result.text}});
+  }
+  return out;
+}
+
+void PrintResult(const CheckResult& result) {
+  std::cout << absl::StrFormat("%-8s %s", std::string(ToString(result.outcome)), result.name);
+  if (result.outcome == CheckResult::Outcome::kFailed) {
+    std::cout << ": expected that " << result.rule << "; found: " << result.text;
+  } else if (!result.text.empty()) {
+    std::cout << ": " << result.text;
+  }
+  std::cout << std::endl;  // as it comes, however long the next one takes
+}
+
+int Check(const std::string& name, CheckOptions options, const std::vector<std::string>& pairs,
+          bool json) {
+  for (const std::string& pair : pairs) {
+    const size_t equals = pair.find('=');
+    if (equals == 0 || equals == std::string::npos) {
+      std::cerr << "mergeplan plugins: --param " << pair << ": expected NAME=VALUE\n";
+      return 2;
+    }
+    if (!options.parameters.emplace(pair.substr(0, equals), pair.substr(equals + 1)).second) {
+      std::cerr << "mergeplan plugins: --param " << pair << ": the name is given twice\n";
+      return 2;
+    }
+  }
+  // Loading has a deadline of its own; it is no longer than this one.
+  if (options.seconds < LoadSeconds()) {
+    ::setenv("MERGEPLAN_PLUGIN_LOAD_SECONDS", absl::StrCat(options.seconds).c_str(), 1);
+  }
+  const auto report = CheckPlugin(name, options, [&](const CheckResult& result) {
+    if (!json) PrintResult(result);
+  });
+  if (!report.ok()) {
+    std::cerr << "mergeplan plugins: " << report.status().message() << "\n";
+    const bool misuse =
+        absl::IsNotFound(report.status()) || absl::IsInvalidArgument(report.status());
+    return misuse ? 2 : 1;
+  }
+  const int failed = report->Count(CheckResult::Outcome::kFailed);
+  if (json) {
+    std::cout << Dump(ToJson(*report)) << "\n";
+  } else {
+    std::cout << report->name << ": " << report->Count(CheckResult::Outcome::kPassed) << " passed, "
+              << failed << " failed, " << report->Count(CheckResult::Outcome::kSkipped)
+              << " skipped\n";
+  }
+  return failed == 0 ? 0 : 1;
+}
+
 int Main(int argc, char** argv) {
-  CLI::App app("Lists and shows the strategy plugins that mergeplan finds.", "mergeplan plugins");
+  CLI::App app("Lists, shows and checks the strategy plugins that mergeplan finds.",
+               "mergeplan plugins");
   app.require_subcommand(1);
   std::vector<std::string> folders;
   bool json = false;
@@ -151,14 +219,29 @@ int Main(int argc, char** argv) {
   CLI::App* show = common(app.add_subcommand("show", "one plugin with its parameters"));
   show->add_option("NAME", name, "name, or path of a library or manifest")->required();
   show->footer("Example: mergeplan plugins show progressive");
+  CheckOptions options;
+  std::vector<std::string> parameters;
+  CLI::App* check = common(app.add_subcommand(
+      "check", "does a plugin keep every rule of mergeplan_plugin.h? Exit code 1 if not"));
+  check->add_option("NAME", name, "name, or path of a library or manifest")->required();
+  check
+      ->add_option("--seconds", options.seconds,
+                   "how long a group of checks may take, and the loading [60]")
+      ->check(CLI::Range(0.001, 1e6));
+  check
+      ->add_option("--param", parameters,
+                   "NAME=VALUE, in place of a parameter's default; may be repeated")
+      ->type_name("NAME=VALUE")
+      ->allow_extra_args(false);
+  check->footer("Example: mergeplan plugins check ./mine.so --seconds 10");
   if (argc < 2) {
-    std::cerr << "mergeplan plugins: no command, expected list or show; see --help\n";
+    std::cerr << "mergeplan plugins: no command, expected list, show or check; see --help\n";
     return 2;
   }
-  if (argv[1][0] != '-' && std::string_view(argv[1]) != "list" &&
-      std::string_view(argv[1]) != "show") {
+  const std::string_view command = argv[1];
+  if (command.substr(0, 1) != "-" && command != "list" && command != "show" && command != "check") {
     std::cerr << "mergeplan plugins: unknown command \"" << argv[1]
-              << "\", expected list or show; see --help\n";
+              << "\", expected list, show or check; see --help\n";
     return 2;
   }
   try {
@@ -168,7 +251,7 @@ int Main(int argc, char** argv) {
     std::cerr << "mergeplan plugins: " << e.what() << "; see --help\n";
     return 2;
   }
-  if (show->parsed() && name.empty()) {
+  if (!list->parsed() && name.empty()) {
     std::cerr << "mergeplan plugins: NAME: is empty, expected a name or a path\n";
     return 2;
   }
@@ -176,6 +259,10 @@ int Main(int argc, char** argv) {
     std::cerr << "mergeplan plugins: --plugin-dir: is empty, expected a folder; leave it out or "
                  "give one\n";
     return 2;
+  }
+  if (check->parsed()) {
+    options.folders = folders;
+    return Check(name, options, parameters, json);
   }
   return list->parsed() ? List(folders, json) : Show(name, folders, json);
 }

@@ -21,11 +21,12 @@ using ::testing::IsEmpty;
 using ::testing::Pair;
 using ::testing::StartsWith;
 
-constexpr const char* kOurs[] = {"boot", "consistency", "dp_custom", "progressive", "vanilla"};
+constexpr const char* kOurs[] = {"boot",   "consistency", "dp_custom", "greedy",
+                                 "manual", "progressive", "vanilla"};
 
 std::string Message(const absl::Status& status) { return std::string(status.message()); }
 
-// ---- our five, which execute any plan round by round
+// ---- our own, which execute any plan round by round
 
 class Ours : public ::testing::TestWithParam<const char*> {
  protected:

@@ -163,15 +163,15 @@ TEST(Parameters, FillsDefaults) {
 
 TEST(Parameters, NamesWhatIsWrong) {
   const std::pair<std::pair<std::string, std::string>, std::string> cases[] = {
-      {{"factor", "1"}, "parameter factor: found \"1\", expected 2 or more"},
-      {{"factor", "9"}, "expected 8 or less"},
+      {{"factor", "1"}, "parameter factor: found \"1\", expected an integer from 2 to 8"},
+      {{"factor", "9"}, "expected an integer from 2 to 8"},
       {{"factor", "2.5"}, "expected an integer"},
       {{"factor", ""}, "expected an integer"},
       {{"factor", "99999999999999999999"}, "expected an integer"},
       {{"rate", "nan"}, "parameter rate: found \"nan\", expected a finite number"},
       {{"rate", "inf"}, "expected a finite number"},
       {{"rate", "1e999"}, "expected a finite number"},
-      {{"rate", "-1e-9"}, "expected 0 or more"},
+      {{"rate", "-1e-9"}, "expected a finite number, 0 or more"},
       {{"rate", "1 "}, "expected a finite number"},
       {{"fast", "yes"}, "expected true or false"},
       {{"file", std::string("a\0b", 3)}, "expected a text without NUL"},

@@ -101,7 +101,8 @@ TEST(Progressive, FactorGroupsNeighbours) {
   PlanRequest request = Question(8);
   request.parameters["factor"] = "1";
   EXPECT_THAT(Message(plugin->MakePlan(request, services).status()),
-              HasSubstr("plugin progressive: parameter factor: found \"1\", expected 2 or more"));
+              HasSubstr("plugin progressive: parameter factor: found \"1\", "
+                        "expected an integer from 2 to 1000000"));
 }
 
 TEST(DpCustom, PlansByItselfWithTheHostsSearch) {
@@ -217,7 +218,8 @@ TEST(DpCustom, RunsAnyPlanFile) {
 }
 
 TEST(Libraries, ExportOneSymbolAndNeedNothingOfOurs) {
-  for (const char* name : {"vanilla", "progressive", "boot", "consistency", "dp_custom"}) {
+  for (const char* name :
+       {"vanilla", "progressive", "boot", "consistency", "dp_custom", "greedy", "manual"}) {
     const auto plugin = Load(name);
     ASSERT_NE(plugin, nullptr);
     const std::string library = "'" + plugin->manifest().library + "'";

@@ -36,7 +36,7 @@ TEST(Tool, ListsAsJson) {
   const Ran ran = Tool("list --json --plugin-dir '" + folder.path() + "'");
   ASSERT_EQ(ran.code, 0) << ran.err;
   const auto json = nlohmann::json::parse(ran.out);
-  ASSERT_EQ(json["plugins"].size(), 6u);
+  ASSERT_EQ(json["plugins"].size(), 8u);
   for (const auto& plugin : json["plugins"]) {
     const std::string name = plugin["name"];
     EXPECT_EQ(plugin["usable"], name != "broken") << name;
@@ -67,7 +67,7 @@ TEST(Tool, ListsBesidePluginsThatPrintOrCrash) {
     const Ran ran = Tool("list --json --plugin-dir '" + folder.path() + "'");
     ASSERT_EQ(ran.code, 0) << ran.err;
     const auto json = nlohmann::json::parse(ran.out);
-    ASSERT_EQ(json["plugins"].size(), 6u);
+    ASSERT_EQ(json["plugins"].size(), 8u);
     for (const auto& plugin : json["plugins"]) {
       EXPECT_EQ(plugin["usable"], plugin["name"] != "odd" || std::string(odd) == "print");
       if (plugin["usable"]) continue;
@@ -84,7 +84,8 @@ TEST(Tool, ListsBesidePluginsThatPrintOrCrash) {
 TEST(Tool, ListsForPeople) {
   const Ran ran = Tool("list");
   ASSERT_EQ(ran.code, 0) << ran.err;
-  for (const char* name : {"vanilla", "progressive", "boot", "consistency", "dp_custom"}) {
+  for (const char* name :
+       {"vanilla", "progressive", "boot", "consistency", "dp_custom", "greedy", "manual"}) {
     EXPECT_THAT(ran.out, HasSubstr(name));
   }
 }
@@ -92,7 +93,7 @@ TEST(Tool, ListsForPeople) {
 TEST(Tool, Shows) {
   const Ran ran = Tool("show progressive");
   ASSERT_EQ(ran.code, 0) << ran.err;
-  EXPECT_THAT(ran.out, HasSubstr("factor (integer, at least 2, at most 1e+06, default \"2\")"));
+  EXPECT_THAT(ran.out, HasSubstr("factor (an integer from 2 to 1000000, default \"2\"): how many"));
   const Ran json = Tool("show --json dp_custom");
   EXPECT_EQ(nlohmann::json::parse(json.out)["parameters"][0]["name"], "plan");
 }
@@ -107,8 +108,9 @@ TEST(Tool, ErrorsAreOneLineWithTheRightExitCode) {
     EXPECT_EQ(ran.code, 2) << misuse;
     EXPECT_EQ(std::count(ran.err.begin(), ran.err.end(), '\n'), 1) << ran.err;
   }
-  EXPECT_THAT(Tool("shwo").err, HasSubstr("unknown command \"shwo\", expected list or show"));
-  EXPECT_THAT(Tool("").err, HasSubstr("expected list or show"));
+  EXPECT_THAT(Tool("shwo").err,
+              HasSubstr("unknown command \"shwo\", expected list, show or check"));
+  EXPECT_THAT(Tool("").err, HasSubstr("expected list, show or check"));
   EXPECT_THAT(Tool("list boot").err, HasSubstr("boot"));
   EXPECT_THAT(Tool("show ''").err, HasSubstr("NAME: is empty"));
   EXPECT_THAT(Tool("list --plugin-dir ''").err, HasSubstr("--plugin-dir: is empty"));
