@@ -44,6 +44,7 @@ for stage in "${STAGES[@]}"; do
       build release && record build-release passed || { record build-release failed; continue; }
       run_ctest release
       check quickstart bash "$ROOT/tests/project/quickstart.sh"
+      check package bash "$ROOT/tests/project/package.sh"
       ;;
     sanitize)
       build dev && record build-sanitize passed || { record build-sanitize failed; continue; }

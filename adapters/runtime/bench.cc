@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <optional>
 #include <set>
 #include <utility>
@@ -41,9 +42,20 @@ bool IsPlanFile(const std::string& strategy) {
   return absl::EndsWith(strategy, ".toml") || absl::EndsWith(strategy, ".json");
 }
 
+// What a row is called: a file by its name without folder and ending, unless that is ambiguous.
+std::string LabelOf(const std::string& strategy, const std::vector<std::string>& all) {
+  const auto stem = [](const std::string& name) {
+    return name.find('/') == std::string::npos ? name : std::filesystem::path(name).stem().string();
+  };
+  const std::string label = stem(strategy);
+  const auto same = std::count_if(all.begin(), all.end(),
+                                  [&](const std::string& other) { return stem(other) == label; });
+  return same == 1 ? label : strategy;
+}
+
 // One strategy of the list, ready to be run.
 struct Entry {
-  std::string name;  // as it was asked for
+  std::string name;  // of the row
   std::optional<Job> job;
   absl::Status status;
 };
@@ -238,7 +250,7 @@ absl::StatusOr<BenchResult> RunBench(const BenchArguments& arguments, const Benc
   std::vector<Entry> entries;
   const Job* first = nullptr;
   for (const std::string& name : names) {
-    Entry entry{name, std::nullopt, absl::OkStatus()};
+    Entry entry{LabelOf(name, names), std::nullopt, absl::OkStatus()};
     absl::StatusOr<Job> job = NewJob(ArgumentsFor(arguments, name), services);
     if (watch.stop()) return absl::CancelledError("stopped before the training began");
     if (job.ok()) {

@@ -1,0 +1,3 @@
+#include "mergeplan_conformance.h"
+
+MERGEPLAN_PLUGIN_CONFORMANCE(BootOverVanilla, mergeplan_plugin_entry)
