@@ -64,6 +64,8 @@ PlanRequest RequestOf(const PlanDocument& document, Schedule schedule, int stude
   request.init = document.init;
   request.reference = document.reference;
   request.space = document.space;
+  request.max_merges = document.max_merges;
+  request.max_rounds = document.max_rounds;
   return request;
 }
 

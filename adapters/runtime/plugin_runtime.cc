@@ -58,7 +58,9 @@ absl::StatusOr<EvaluationResult> PluginRuntime::Evaluate() {
   EvaluationResult result;
   result.merges_trained = executor_.merges_trained();
   result.predicted = model.Objective(executor_.plan());
-  result.achieved = model.Objective(executor_.Value(), model.spec().reference);
+  const std::vector<double> value = executor_.Value();
+  result.achieved = model.Objective(value, model.spec().reference);
+  result.achieved_teacher = model.Objective(value, Reference::kTeacher);
   return result;
 }
 

@@ -15,6 +15,9 @@
  *   The first three fields of mergeplan_plugin, and the name of the exported function, stay what
  *   they are in every MAJOR.
  *
+ *   1.1 added the limits max_merges and max_rounds to mergeplan_plan_request and
+ *   mergeplan_solve_options, and achieved_teacher to mergeplan_evaluation.
+ *
  * Sizes
  *   Every struct begins with `struct_size`, set by whoever made the struct to sizeof(the struct) as
  *   its own header states it. Whoever reads (or, for results, fills) a struct looks at struct_size
@@ -52,7 +55,7 @@ extern "C" {
 #endif
 
 #define MERGEPLAN_ABI_MAJOR 1u
-#define MERGEPLAN_ABI_MINOR 0u
+#define MERGEPLAN_ABI_MINOR 1u
 
 /* Name of the one exported function, and how it is declared. */
 #define MERGEPLAN_PLUGIN_SYMBOL "mergeplan_plugin_entry"
@@ -214,6 +217,9 @@ typedef struct mergeplan_plan_request {
   const mergeplan_parameter* const* parameters;
   double gap;                /* relative gap at which a search may stop; 0: proof wanted */
   double time_limit_seconds; /* of a search */
+  /* since 1.1; where they lie outside of struct_size, any number */
+  int32_t max_merges; /* the plan may have at most so many merges; 0: any number */
+  int32_t max_rounds; /* and so many rounds; 0: any number */
 } mergeplan_plan_request;
 
 /* ---- what the host offers to plan() ---------------------------------------------------------- */
@@ -225,7 +231,9 @@ enum mergeplan_solve_field {
   MERGEPLAN_SOLVE_REFERENCE = 4,
   MERGEPLAN_SOLVE_SPACE = 8,
   MERGEPLAN_SOLVE_GAP = 16,
-  MERGEPLAN_SOLVE_TIME_LIMIT = 32
+  MERGEPLAN_SOLVE_TIME_LIMIT = 32,
+  MERGEPLAN_SOLVE_MAX_MERGES = 64, /* since 1.1 */
+  MERGEPLAN_SOLVE_MAX_ROUNDS = 128 /* since 1.1 */
 };
 
 typedef struct mergeplan_solve_options {
@@ -237,6 +245,8 @@ typedef struct mergeplan_solve_options {
   int32_t space;
   double gap;
   double time_limit_seconds;
+  int32_t max_merges; /* since 1.1; 0: any number */
+  int32_t max_rounds; /* since 1.1; 0: any number */
 } mergeplan_solve_options;
 
 enum mergeplan_solve_status {
@@ -307,8 +317,10 @@ typedef struct mergeplan_train_result {
 typedef struct mergeplan_evaluation {
   uint32_t struct_size;
   int32_t merges_trained;
-  double predicted; /* objective of the plan in the linear model */
-  double achieved;  /* the same of what was trained */
+  double predicted;        /* objective of the plan in the linear model */
+  double achieved;         /* the same of what was trained */
+  double achieved_teacher; /* since 1.1: the same against the teacher's own steps, whatever the
+                              request's reference */
 } mergeplan_evaluation;
 
 /* The runtime that trains. Owned by the host, valid until execute() returns; `context` is the first

@@ -179,8 +179,20 @@ class PlanHostCall {
       return "mergeplan_solve_options: struct_size is " + std::to_string(options.struct_size);
     }
     const auto has = [&](std::uint32_t field) { return (options.fields & field) != 0; };
-    if ((options.fields & ~(2U * MERGEPLAN_SOLVE_TIME_LIMIT - 1)) != 0) {
-      return "options.fields has bits that this header does not know";
+    // A host of 1.0 knows fewer.
+    const std::uint32_t last = question_.size == Size::kOldest
+                                   ? std::uint32_t{MERGEPLAN_SOLVE_TIME_LIMIT}
+                                   : std::uint32_t{MERGEPLAN_SOLVE_MAX_ROUNDS};
+    if ((options.fields & ~(2 * last - 1)) != 0) {
+      return "options.fields has bits that this host does not know";
+    }
+    if ((has(MERGEPLAN_SOLVE_MAX_MERGES) || has(MERGEPLAN_SOLVE_MAX_ROUNDS)) &&
+        options.struct_size < MERGEPLAN_CONFORMANCE_1_0(mergeplan_solve_options, max_rounds)) {
+      return "options.fields asks for limits that lie outside of struct_size";
+    }
+    if ((has(MERGEPLAN_SOLVE_MAX_MERGES) && options.max_merges < 0) ||
+        (has(MERGEPLAN_SOLVE_MAX_ROUNDS) && options.max_rounds < 0)) {
+      return "options: max_merges or max_rounds is negative";
     }
     if (has(MERGEPLAN_SOLVE_STUDENT_STEPS) &&
         (options.student_steps < 1 || options.student_steps > question_.teacher_steps)) {

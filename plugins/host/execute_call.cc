@@ -214,6 +214,9 @@ class Execution {
     evaluation->merges_trained = got.merges_trained;
     evaluation->predicted = got.predicted;
     evaluation->achieved = got.achieved;
+    if (MERGEPLAN_HAS(mergeplan_evaluation, evaluation, achieved_teacher)) {
+      evaluation->achieved_teacher = got.achieved_teacher;
+    }
     return absl::OkStatus();
   }
 

@@ -35,6 +35,7 @@ struct PlanRequest {
   Space space = Space::kNary;
   double gap = 1e-3;
   double time_limit_seconds = 30;
+  int max_merges = 0, max_rounds = 0;             // of the plan; 0: any number
   std::map<std::string, std::string> parameters;  // as the user gave them
 };
 
@@ -46,6 +47,7 @@ struct SolveOverrides {
   std::optional<Space> space;
   std::optional<double> gap;
   std::optional<double> time_limit_seconds;
+  std::optional<int> max_merges, max_rounds;
 };
 
 enum class SolveOutcome { kOptimal = 0, kWithinGap = 1, kTimeLimit = 2, kInterrupted = 3 };

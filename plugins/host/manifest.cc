@@ -274,8 +274,8 @@ absl::StatusOr<Manifest> FromTable(const toml::table& root, const std::string& p
   const std::filesystem::path folder = std::filesystem::path(path).parent_path();
   manifest.library = ((folder.empty() ? "." : folder) / library).string();
   MP_ASSIGN_OR_RETURN(manifest.abi_major, table.Number("abi_major"));
-  MP_ASSIGN_OR_RETURN(manifest.abi_minor, table.Number("abi_minor"));
   MP_ASSIGN_OR_RETURN(manifest.abi_minor_needed, table.Number("abi_minor_needed", 0));
+  MP_ASSIGN_OR_RETURN(manifest.abi_minor, table.Number("abi_minor", manifest.abi_minor_needed));
   if (manifest.abi_minor_needed > manifest.abi_minor) {
     return table.Bad("abi_minor_needed", absl::StrCat(manifest.abi_minor_needed),
                      absl::StrCat("at most abi_minor, ", manifest.abi_minor));
@@ -380,8 +380,8 @@ absl::Status CheckAbi(const Manifest& manifest) {
   if (manifest.abi_major != MERGEPLAN_ABI_MAJOR) {
     return absl::FailedPreconditionError(absl::StrCat(
         manifest.path, ": plugin ", manifest.name, " is for ABI ", manifest.abi_major, ".",
-        manifest.abi_minor, ", this host speaks ", MERGEPLAN_ABI_MAJOR, ".", MERGEPLAN_ABI_MINOR,
-        "; get a build of the plugin for ABI ", MERGEPLAN_ABI_MAJOR));
+        manifest.abi_minor_needed, ", this host speaks ", MERGEPLAN_ABI_MAJOR, ".",
+        MERGEPLAN_ABI_MINOR, "; get a build of the plugin for ABI ", MERGEPLAN_ABI_MAJOR));
   }
   if (manifest.abi_minor_needed > MERGEPLAN_ABI_MINOR) {
     return absl::FailedPreconditionError(

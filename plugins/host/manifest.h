@@ -39,7 +39,7 @@ struct Manifest {
   std::string version;
   std::string description;
   std::uint32_t abi_major = 0;
-  std::uint32_t abi_minor = 0;         // of the header it was built against
+  std::uint32_t abi_minor = 0;         // that it was written against, for people
   std::uint32_t abi_minor_needed = 0;  // the oldest minor of a host that it can work with
   std::uint64_t teacher_needs = 0;     // bits of mergeplan_teacher_trait
   std::vector<ParameterSpec> parameters;
@@ -58,7 +58,7 @@ std::vector<std::string> ParameterLines(const Manifest& manifest);
 //   description = "Merges pairs, level by level"
 //   library = "progressive.so"            # a file beside the manifest, no path
 //   abi_major = 1
-//   abi_minor = 0
+//   abi_minor = 1                         # optional, for people: what it was written against
 //   abi_minor_needed = 0                  # optional, 0
 //   teacher_needs = ["gives-gradients"]   # optional, []
 //

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "planner/base/status_macros.h"
+#include "planner/plan/costs.h"
 #include "plugins/host/border.h"
 #include "plugins/host/host.h"
 
@@ -157,13 +158,22 @@ absl::Status ReadEnum(const char* what, std::int32_t value, Enum last, std::opti
   return absl::OkStatus();
 }
 
+absl::Status ReadLimit(const char* what, std::int32_t value, std::optional<int>* out) {
+  if (value < 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("options.", what, ": found ", value, ", expected 0 (any number) or more"));
+  }
+  *out = value;
+  return absl::OkStatus();
+}
+
 absl::StatusOr<SolveOverrides> ReadOverrides(const mergeplan_solve_options* options,
                                              int teacher_steps) {
   SolveOverrides out;
   if (options == nullptr) return out;
   MP_RETURN_IF_ERROR(CheckSize("mergeplan_solve_options", options->struct_size,
                                MERGEPLAN_SIZE_1_0(mergeplan_solve_options, time_limit_seconds)));
-  constexpr std::uint32_t kKnown = 2 * MERGEPLAN_SOLVE_TIME_LIMIT - 1;
+  constexpr std::uint32_t kKnown = 2 * MERGEPLAN_SOLVE_MAX_ROUNDS - 1;
   if ((options->fields & ~kKnown) != 0) {
     return absl::InvalidArgumentError(absl::StrCat("options.fields: found ", options->fields,
                                                    ", expected no bits above ", kKnown));
@@ -199,6 +209,16 @@ absl::StatusOr<SolveOverrides> ReadOverrides(const mergeplan_solve_options* opti
                                                      ", expected a finite number above 0"));
     }
     out.time_limit_seconds = options->time_limit_seconds;
+  }
+  if ((options->fields & MERGEPLAN_SOLVE_MAX_MERGES) != 0) {
+    MP_RETURN_IF_ERROR(CheckSize("mergeplan_solve_options", options->struct_size,
+                                 MERGEPLAN_SIZE_1_0(mergeplan_solve_options, max_merges)));
+    MP_RETURN_IF_ERROR(ReadLimit("max_merges", options->max_merges, &out.max_merges));
+  }
+  if ((options->fields & MERGEPLAN_SOLVE_MAX_ROUNDS) != 0) {
+    MP_RETURN_IF_ERROR(CheckSize("mergeplan_solve_options", options->struct_size,
+                                 MERGEPLAN_SIZE_1_0(mergeplan_solve_options, max_rounds)));
+    MP_RETURN_IF_ERROR(ReadLimit("max_rounds", options->max_rounds, &out.max_rounds));
   }
   return out;
 }
@@ -325,6 +345,11 @@ absl::Status CheckRequest(const PlanRequest& request) {
     return absl::InvalidArgumentError(absl::StrCat(
         "data scale: found ", request.schedule.data_scale, ", expected a finite number above 0"));
   }
+  if (request.max_merges < 0 || request.max_rounds < 0) {
+    return absl::InvalidArgumentError(absl::StrCat("limits: found ", request.max_merges,
+                                                   " merges, ", request.max_rounds,
+                                                   " rounds, expected 0 (any number) or more"));
+  }
   // Whether the rate is small enough depends on the spectrum; the planner checks that.
   MP_RETURN_IF_ERROR(request.budget.Validate(0));
   if (!(std::isfinite(request.gap) && request.gap >= 0)) {
@@ -334,6 +359,21 @@ absl::Status CheckRequest(const PlanRequest& request) {
   if (!(std::isfinite(request.time_limit_seconds) && request.time_limit_seconds > 0)) {
     return absl::InvalidArgumentError(absl::StrCat("time limit: found ", request.time_limit_seconds,
                                                    ", expected a finite number above 0"));
+  }
+  return absl::OkStatus();
+}
+
+// Also of plugins that were built before there were limits: they cannot know of them.
+absl::Status CheckLimits(const PlanRequest& request, const Plan& plan) {
+  const int rounds = CostsOf(plan).rounds;
+  if (request.max_merges > 0 && plan.size() > request.max_merges) {
+    return absl::FailedPreconditionError(absl::StrCat("gave ", plan.size(),
+                                                      " merges, expected at most ",
+                                                      request.max_merges, ", as was asked for"));
+  }
+  if (request.max_rounds > 0 && rounds > request.max_rounds) {
+    return absl::FailedPreconditionError(absl::StrCat("gave ", rounds, " rounds, expected at most ",
+                                                      request.max_rounds, ", as was asked for"));
   }
   return absl::OkStatus();
 }
@@ -391,6 +431,8 @@ absl::StatusOr<Plan> Plugin::MakePlan(const PlanRequest& request, PlannerService
   question.parameters = parameters.data();
   question.gap = request.gap;
   question.time_limit_seconds = request.time_limit_seconds;
+  question.max_merges = request.max_merges;
+  question.max_rounds = request.max_rounds;
 
   border::PlannerContext context{&request, &services, &manifest_.name, std::this_thread::get_id()};
   const mergeplan_planner planner = border::PlannerTable(&context);
@@ -409,6 +451,7 @@ absl::StatusOr<Plan> Plugin::MakePlan(const PlanRequest& request, PlannerService
                                                 " blocks, expected ", request.student_steps)),
         "plan");
   }
+  MP_RETURN_IF_ERROR(Annotate(border::CheckLimits(request, *plan), "plan"));
   return plan;
 }
 

@@ -23,8 +23,9 @@ struct TrainResult {
 // The student as it stands against the reference; NaN where the runtime cannot say.
 struct EvaluationResult {
   int merges_trained = 0;
-  double predicted = std::numeric_limits<double>::quiet_NaN();  // of the plan, linear model
-  double achieved = std::numeric_limits<double>::quiet_NaN();   // of what was trained
+  double predicted = std::numeric_limits<double>::quiet_NaN();         // of the plan, linear model
+  double achieved = std::numeric_limits<double>::quiet_NaN();          // of what was trained
+  double achieved_teacher = std::numeric_limits<double>::quiet_NaN();  // against the teacher
 };
 
 enum class LogLevel { kInfo = 0, kWarning = 1, kError = 2 };

@@ -74,6 +74,8 @@ absl::StatusOr<Solution> LinearPlannerServices::Solve(const PlanRequest& request
   options.space = overrides.space.value_or(request.space);
   options.gap = overrides.gap.value_or(request.gap);
   options.time_limit_seconds = overrides.time_limit_seconds.value_or(request.time_limit_seconds);
+  options.max_merges = overrides.max_merges.value_or(request.max_merges);
+  options.max_rounds = overrides.max_rounds.value_or(request.max_rounds);
   options.interrupted = cancelled_;
   MP_ASSIGN_OR_RETURN(SearchResult found, mergeplan::Solve(model, options));
   return Solution{std::move(found.plan), ToOutcome(found.status), found.objective,

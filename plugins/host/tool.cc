@@ -58,7 +58,7 @@ Json ToJson(const PluginListing& listing) {
   out["version"] = manifest.version;
   out["description"] = manifest.description;
   out["library"] = manifest.library;
-  out["abi"] = absl::StrCat(manifest.abi_major, ".", manifest.abi_minor);
+  out["abi"] = absl::StrCat(manifest.abi_major, ".", manifest.abi_minor_needed);
   out["teacher_needs"] = TeacherTraitNames(manifest.teacher_needs);
   out["parameters"] = Json::array();
   for (const ParameterSpec& spec : manifest.parameters) {
@@ -93,7 +93,8 @@ void PrintAll(const PluginListing& listing) {
   std::cout << manifest.name << " " << manifest.version << ": " << manifest.description << "\n"
             << "  manifest       " << manifest.path << "\n"
             << "  library        " << manifest.library << "\n"
-            << "  ABI            " << manifest.abi_major << "." << manifest.abi_minor << "\n"
+            << "  ABI            " << manifest.abi_major << "." << manifest.abi_minor_needed
+            << " or newer\n"
             << "  teacher needs  " << (needs.empty() ? "nothing" : absl::StrJoin(needs, ", "))
             << "\n";
   for (const std::string& line : ParameterLines(manifest)) {

@@ -70,7 +70,7 @@ class RecordingRuntime : public RuntimeInterface {
   }
   absl::StatusOr<EvaluationResult> Evaluate() override {
     calls.push_back("evaluate");
-    return EvaluationResult{plan_.size(), 0.25, 0.5};
+    return EvaluationResult{plan_.size(), 0.25, 0.5, 0.75};
   }
   absl::Status Snapshot(int merge) override {
     calls.push_back(absl::StrCat("snapshot", Text(merge)));

@@ -206,9 +206,9 @@ TEST(Abi, MajorMustAgreeAndMinorSuffice) {
   manifest.abi_minor = MERGEPLAN_ABI_MINOR + 5;
   EXPECT_TRUE(CheckAbi(manifest).ok()) << "a newer plugin that does not need the news";
   manifest.abi_minor_needed = MERGEPLAN_ABI_MINOR + 5;
-  EXPECT_THAT(Message(CheckAbi(manifest)), HasSubstr("sample needs ABI 1.5 or newer"));
+  EXPECT_THAT(Message(CheckAbi(manifest)), HasSubstr("sample needs ABI 1.6 or newer"));
   manifest.abi_major = MERGEPLAN_ABI_MAJOR + 1;
-  EXPECT_THAT(Message(CheckAbi(manifest)), HasSubstr("sample is for ABI 2.5, this host speaks 1."));
+  EXPECT_THAT(Message(CheckAbi(manifest)), HasSubstr("sample is for ABI 2.6, this host speaks 1."));
 }
 
 }  // namespace

@@ -87,6 +87,15 @@ minimum = 0
 help = "a number"
 )";
 
+inline const char kFrozenManifest[] = R"(format = 1
+name = "frozen"
+version = "1.0"
+description = "Built against the header of ABI 1.0"
+library = "frozen.so"
+abi_major = 1
+abi_minor = 0
+)";
+
 inline const char kCPluginManifest[] = R"(format = 1
 name = "c_plugin"
 version = "0.1"
