@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "planner/base/memory.h"
 #include "planner/base/status_macros.h"
@@ -114,8 +115,9 @@ absl::Status NormaliseWeights(MixtureSpec& spec, std::vector<std::string>& notes
   for (const double weight : spec.weights) sum += weight;
   const double miss = std::abs(static_cast<double>(sum - 1));
   if (miss > 1e-6) {
-    return Invalid(absl::StrCat("array weights sums to ", static_cast<double>(sum),
-                                "; expected 1 within 1e-6, divide by the sum"));
+    return Invalid(
+        absl::StrFormat("array weights sums to %.9g; expected 1 within 1e-6, divide by the sum",
+                        static_cast<double>(sum)));
   }
   // Weights that were divided once miss by rounding only and stay as they are.
   if (miss <= 4e-16 * static_cast<double>(spec.weights.size())) return absl::OkStatus();

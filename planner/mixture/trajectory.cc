@@ -64,7 +64,7 @@ absl::StatusOr<MixtureStep> MixtureTrajectory::Jump(int t, NoiseLevel to) const 
 }
 
 std::size_t MixtureTrajectory::scratch_size() const {
-  return kTiles * kTileRows * dimensions() + mixture::TileScratch(steps_[0].tables());
+  return steps_[0].scratch_size();
 }
 
 std::size_t MixtureTrajectory::vjp_scratch_size(int count) const {

@@ -34,7 +34,8 @@ class MixtureTrajectory {
   // The denoiser at level t, or any other pair in place of the level that the step leads to.
   absl::StatusOr<MixtureStep> Jump(int t, NoiseLevel to) const;
 
-  // Numbers of scratch for Composite and CompositeJvp, and for CompositeVjp of `count` steps.
+  // Numbers of scratch for Composite, CompositeJvp and every step alone, and for CompositeVjp of
+  // `count` steps.
   std::size_t scratch_size() const;
   std::size_t vjp_scratch_size(int count) const;
 
