@@ -63,9 +63,7 @@ absl::StatusOr<MixtureStep> MixtureTrajectory::Jump(int t, NoiseLevel to) const 
   return MixtureStep::Create(mixture_, levels_[t], to);
 }
 
-std::size_t MixtureTrajectory::scratch_size() const {
-  return steps_[0].scratch_size();
-}
+std::size_t MixtureTrajectory::scratch_size() const { return steps_[0].scratch_size(); }
 
 std::size_t MixtureTrajectory::vjp_scratch_size(int count) const {
   return scratch_size() + static_cast<std::size_t>(count) * kTileRows * dimensions();
