@@ -27,8 +27,9 @@ AffineMap Compose(const AffineMap& second, const AffineMap& first) {
   return {second.A * first.A, second.A * first.b + second.b};
 }
 
-absl::StatusOr<GaussianTeacher> GaussianTeacher::Create(Schedule schedule, Eigen::VectorXd mean,
-                                                        const Eigen::MatrixXd& covariance) {
+absl::StatusOr<FullGaussianTeacher> FullGaussianTeacher::Create(Schedule schedule,
+                                                                Eigen::VectorXd mean,
+                                                                const Eigen::MatrixXd& covariance) {
   MP_RETURN_IF_ERROR(ValidateSchedule(schedule));
   const Eigen::Index d = mean.size();
   if (d == 0) return absl::InvalidArgumentError("mean: empty, expected at least one dimension");
@@ -56,7 +57,7 @@ absl::StatusOr<GaussianTeacher> GaussianTeacher::Create(Schedule schedule, Eigen
         absl::StrFormat("covariance has the eigenvalue %g, expected none below 0",
                         solver.eigenvalues().minCoeff()));
   }
-  GaussianTeacher teacher;
+  FullGaussianTeacher teacher;
   teacher.schedule_ = std::move(schedule);
   teacher.mean_ = std::move(mean);
   teacher.variances_ = solver.eigenvalues().reverse().cwiseMax(0.0);
@@ -64,14 +65,15 @@ absl::StatusOr<GaussianTeacher> GaussianTeacher::Create(Schedule schedule, Eigen
   return teacher;
 }
 
-AffineMap GaussianTeacher::FromGains(const Eigen::VectorXd& gains, double from, double to) const {
+AffineMap FullGaussianTeacher::FromGains(const Eigen::VectorXd& gains, double from,
+                                         double to) const {
   AffineMap map;
   map.A = basis_ * gains.asDiagonal() * basis_.transpose();
   map.b = to * mean_ - from * (map.A * mean_);
   return map;
 }
 
-AffineMap GaussianTeacher::Denoiser(int t) const {
+AffineMap FullGaussianTeacher::Denoiser(int t) const {
   Eigen::VectorXd gains(variances_.size());
   for (Eigen::Index k = 0; k < gains.size(); ++k) {
     gains[k] = DenoiserGain(schedule_, t, variances_[k]);
@@ -79,7 +81,7 @@ AffineMap GaussianTeacher::Denoiser(int t) const {
   return FromGains(gains, schedule_.alpha[t], 1);
 }
 
-Eigen::VectorXd GaussianTeacher::CompositeGains(int first, int last) const {
+Eigen::VectorXd FullGaussianTeacher::CompositeGains(int first, int last) const {
   Eigen::VectorXd gains = Eigen::VectorXd::Ones(variances_.size());
   for (Eigen::Index k = 0; k < gains.size(); ++k) {
     for (int t = first; t <= last; ++t) gains[k] *= JumpGain(schedule_, t, t, variances_[k]);
@@ -87,12 +89,12 @@ Eigen::VectorXd GaussianTeacher::CompositeGains(int first, int last) const {
   return gains;
 }
 
-AffineMap GaussianTeacher::Composite(int first, int last) const {
+AffineMap FullGaussianTeacher::Composite(int first, int last) const {
   // Every step takes alpha_t mean to alpha_{t-1} mean, so the composite does it end to end.
   return FromGains(CompositeGains(first, last), schedule_.alpha[last], schedule_.alpha[first - 1]);
 }
 
-AffineMap GaussianTeacher::Surrogate() const {
+AffineMap FullGaussianTeacher::Surrogate() const {
   Eigen::VectorXd gains = Eigen::VectorXd::Ones(variances_.size());
   const int T = schedule_.steps();
   for (Eigen::Index k = 0; k < gains.size(); ++k) {
@@ -104,7 +106,7 @@ AffineMap GaussianTeacher::Surrogate() const {
   return FromGains(gains, schedule_.alpha[T], schedule_.alpha[0]);
 }
 
-Eigen::VectorXd GaussianTeacher::CovarianceLoss() const {
+Eigen::VectorXd FullGaussianTeacher::CovarianceLoss() const {
   return variances_ - CompositeGains(1, schedule_.steps()).cwiseAbs2();
 }
 

@@ -35,12 +35,12 @@ AffineMap Compose(const AffineMap& second, const AffineMap& first);
 // The teacher that is optimal for N(mean, covariance) data, in full matrices and in the coordinates
 // of the schedule. For checks and small problems: plans are made in the eigenbasis, where
 // everything is diagonal (see Model).
-class GaussianTeacher {
+class FullGaussianTeacher {
  public:
   // `covariance` is d x d, symmetric within 1e-9 of its largest entry, positive semidefinite within
   // the same; singular is fine. INVALID_ARGUMENT names what is wrong. O(d^3).
-  static absl::StatusOr<GaussianTeacher> Create(Schedule schedule, Eigen::VectorXd mean,
-                                                const Eigen::MatrixXd& covariance);
+  static absl::StatusOr<FullGaussianTeacher> Create(Schedule schedule, Eigen::VectorXd mean,
+                                                    const Eigen::MatrixXd& covariance);
 
   const Schedule& schedule() const { return schedule_; }
   // Eigenvalues in falling order and the basis, one direction per column.
@@ -64,7 +64,7 @@ class GaussianTeacher {
   Eigen::VectorXd CovarianceLoss() const;
 
  private:
-  GaussianTeacher() = default;
+  FullGaussianTeacher() = default;
   Eigen::VectorXd CompositeGains(int first, int last) const;
   // The map with the gains in the eigenbasis that takes `from` to `to` (both multiples of mean_).
   AffineMap FromGains(const Eigen::VectorXd& gains, double from, double to) const;

@@ -56,7 +56,7 @@ TEST(Gaussian, prop_optimal_denoising_estimator) {
     const MatrixXd cov = RandomCovariance(rng, variances);
     const VectorXd mean = RandomMatrix(rng, d, 1);
     const Schedule schedule = RandomPreserving(rng, T);
-    const GaussianTeacher teacher = GaussianTeacher::Create(schedule, mean, cov).value();
+    const FullGaussianTeacher teacher = FullGaussianTeacher::Create(schedule, mean, cov).value();
     for (int t = 1; t <= T; ++t) {
       const double alpha = schedule.alpha[t], sigma = schedule.sigma[t];
       const AffineMap best = teacher.Denoiser(t);
@@ -79,8 +79,8 @@ TEST(Gaussian, DiagonalFormAgreesWithTheGeneralOne) {
   const std::vector<double> lambda = {7, 1, 0.3, 0};
   const Schedule schedule = CosineSchedule(6);
   const VectorXd variances = Eigen::Map<const VectorXd>(lambda.data(), 4);
-  const GaussianTeacher teacher =
-      GaussianTeacher::Create(schedule, VectorXd::Zero(4), MatrixXd(variances.asDiagonal()))
+  const FullGaussianTeacher teacher =
+      FullGaussianTeacher::Create(schedule, VectorXd::Zero(4), MatrixXd(variances.asDiagonal()))
           .value();
   const Model model =
       Model::Create(SpecOf(schedule, lambda, Budget::Flow(1), Init::kChild)).value();
@@ -109,8 +109,9 @@ TEST(Gaussian, cor_optimal_single_operator) {
     for (double& v : variances) v = LogUniform(rng, 0.05, 20);
     if (trial % 4 == 0) variances[0] = 0;
     const Schedule schedule = trial % 2 == 0 ? RandomPreserving(rng, T) : RandomFlow(rng, T);
-    const GaussianTeacher teacher =
-        GaussianTeacher::Create(schedule, RandomMatrix(rng, d, 1), RandomCovariance(rng, variances))
+    const FullGaussianTeacher teacher =
+        FullGaussianTeacher::Create(schedule, RandomMatrix(rng, d, 1),
+                                    RandomCovariance(rng, variances))
             .value();
     const VectorXd start = RandomMatrix(rng, d, 1);
     VectorXd z = start;
@@ -136,7 +137,7 @@ TEST(Gaussian, def_surrogate_composite_operator) {
   const MatrixXd cov = RandomCovariance(rng, variances);
   const VectorXd mean = RandomMatrix(rng, 3, 1);
   const Schedule schedule = CosineSchedule(8);
-  const GaussianTeacher teacher = GaussianTeacher::Create(schedule, mean, cov).value();
+  const FullGaussianTeacher teacher = FullGaussianTeacher::Create(schedule, mean, cov).value();
   VectorXd gains = VectorXd::Ones(3);
   for (int k = 0; k < 3; ++k) {
     for (int t = 1; t <= 8; ++t) {
@@ -162,9 +163,9 @@ TEST(Gaussian, prop_teacher_contracts_covariance) {
     const bool singular = trial % 3 == 0;
     if (singular) variances[0] = 0;
     const MatrixXd cov = RandomCovariance(rng, variances);
-    const GaussianTeacher teacher =
-        GaussianTeacher::Create(trial % 2 == 0 ? CosineSchedule(T) : RandomPreserving(rng, T),
-                                VectorXd::Zero(d), cov)
+    const FullGaussianTeacher teacher =
+        FullGaussianTeacher::Create(trial % 2 == 0 ? CosineSchedule(T) : RandomPreserving(rng, T),
+                                    VectorXd::Zero(d), cov)
             .value();
     const AffineMap all = teacher.Composite(1, T);
     const MatrixXd loss = cov - all.A * all.A.transpose();
@@ -192,15 +193,15 @@ TEST(Gaussian, TeacherRefusesWhatIsNoCovariance) {
   const VectorXd mean = VectorXd::Zero(2);
   MatrixXd cov(2, 2);
   cov << 1, 0.5, -0.5, 1;
-  EXPECT_FALSE(GaussianTeacher::Create(schedule, mean, cov).ok());
+  EXPECT_FALSE(FullGaussianTeacher::Create(schedule, mean, cov).ok());
   cov << 1, 2, 2, 1;
-  const auto negative = GaussianTeacher::Create(schedule, mean, cov);
+  const auto negative = FullGaussianTeacher::Create(schedule, mean, cov);
   EXPECT_NE(negative.status().message().find("eigenvalue -1"), absl::string_view::npos)
       << negative.status();
   cov(0, 0) = std::numeric_limits<double>::quiet_NaN();
-  EXPECT_FALSE(GaussianTeacher::Create(schedule, mean, cov).ok());
-  EXPECT_FALSE(GaussianTeacher::Create(schedule, mean, MatrixXd::Identity(3, 3)).ok());
-  EXPECT_FALSE(GaussianTeacher::Create(schedule, VectorXd(), MatrixXd()).ok());
+  EXPECT_FALSE(FullGaussianTeacher::Create(schedule, mean, cov).ok());
+  EXPECT_FALSE(FullGaussianTeacher::Create(schedule, mean, MatrixXd::Identity(3, 3)).ok());
+  EXPECT_FALSE(FullGaussianTeacher::Create(schedule, VectorXd(), MatrixXd()).ok());
 }
 
 // eq:w2_gaussian_closed_form against the trace of the square root of a 2 x 2 matrix in closed form:
