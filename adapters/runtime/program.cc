@@ -8,11 +8,13 @@
 #include <limits>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "adapters/runtime/device.h"
 #include "adapters/runtime/distill.h"
+#include "plugins/host/host.h"
 
 namespace mergeplan {
 namespace {
@@ -81,7 +83,8 @@ void AddOptions(CLI::App* command, DistillArguments& a, DistillOutput& output) {
       ->check(CLI::Range(0, 256))
       ->capture_default_str();
   command->add_option("--plugin-dir", a.plugin_folders, "More folders with plugins");
-  command->add_option("--set", a.parameters, "Parameter of the plugin, NAME=VALUE");
+  command->add_option("--set", a.parameters,
+                      "Parameter of the plugin, NAME=VALUE; --strategy NAME --help lists them");
   command
       ->add_option("--checkpoint-seconds", a.checkpoint_seconds,
                    "Seconds of training between checkpoints; 0: as often as possible")
@@ -92,6 +95,27 @@ void AddOptions(CLI::App* command, DistillArguments& a, DistillOutput& output) {
   command->add_flag("--quiet", output.quiet, "No progress");
   command->add_flag("--json", output.json, "Print one JSON object");
   command->footer(kExample);
+}
+
+// `--strategy NAME --help` goes on with that plugin's own parameters, from its manifest: none of
+// its code runs.
+int HelpWithParameters(const DistillArguments& arguments) {
+  if (!arguments.strategy) {
+    std::printf("Parameters of a strategy: --strategy NAME --help\n");
+    return 0;
+  }
+  const auto manifest = FindManifest(*arguments.strategy, arguments.plugin_folders);
+  if (!manifest.ok()) {
+    std::fprintf(stderr, "mergeplan distill: --strategy: %s\n",
+                 std::string(manifest.status().message()).c_str());
+    return 2;
+  }
+  std::printf("\n%s %s: %s\n", manifest->name.c_str(), manifest->version.c_str(),
+              manifest->description.c_str());
+  const std::vector<std::string> lines = ParameterLines(*manifest);
+  for (const std::string& line : lines) std::printf("  --set %s\n", line.c_str());
+  if (lines.empty()) std::printf("  has no parameters of its own\n");
+  return 0;
 }
 
 }  // namespace
@@ -109,7 +133,8 @@ int RunProgram(int argc, const char* const* argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& done) {  // --help, --version
-    return app.exit(done);
+    const int code = app.exit(done);
+    return distill->count("--help") > 0 ? HelpWithParameters(arguments) : code;
   } catch (const CLI::ParseError& error) {
     std::fprintf(stderr, "mergeplan distill: %s; see mergeplan distill --help\n", error.what());
     return 2;
