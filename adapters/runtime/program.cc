@@ -8,12 +8,14 @@
 #include <limits>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "adapters/runtime/bench_command.h"
 #include "adapters/runtime/device.h"
 #include "adapters/runtime/distill.h"
+#include "plugins/host/host.h"
 
 namespace mergeplan {
 namespace {
@@ -99,7 +101,8 @@ CLI::App* AddDistill(CLI::App& app, DistillArguments& a, DistillOutput& output) 
   Add(command, "--plan", a.plan, "Plan file to execute; schedule, start and budget come from it");
   Add(command, "--strategy", a.strategy, "Plugin that makes the plan: a name, or a path of a .so");
   AddQuestion(command, a);
-  command->add_option("--set", a.parameters, "Parameter of the plugin, NAME=VALUE");
+  command->add_option("--set", a.parameters,
+                      "Parameter of the plugin, NAME=VALUE; --strategy NAME --help lists them");
   command
       ->add_option("--checkpoint-seconds", a.checkpoint_seconds,
                    "Seconds of training between checkpoints; 0: as often as possible")
@@ -137,6 +140,27 @@ CLI::App* AddBench(CLI::App& app, BenchArguments& a, BenchOutput& output) {
   return command;
 }
 
+// `--strategy NAME --help` goes on with that plugin's own parameters, from its manifest: none of
+// its code runs.
+int HelpWithParameters(const DistillArguments& arguments) {
+  if (!arguments.strategy) {
+    std::printf("Parameters of a strategy: --strategy NAME --help\n");
+    return 0;
+  }
+  const auto manifest = FindManifest(*arguments.strategy, arguments.plugin_folders);
+  if (!manifest.ok()) {
+    std::fprintf(stderr, "mergeplan distill: --strategy: %s\n",
+                 std::string(manifest.status().message()).c_str());
+    return 2;
+  }
+  std::printf("\n%s %s: %s\n", manifest->name.c_str(), manifest->version.c_str(),
+              manifest->description.c_str());
+  const std::vector<std::string> lines = ParameterLines(*manifest);
+  for (const std::string& line : lines) std::printf("  --set %s\n", line.c_str());
+  if (lines.empty()) std::printf("  has no parameters of its own\n");
+  return 0;
+}
+
 }  // namespace
 
 int RunProgram(int argc, const char* const* argv) {
@@ -148,13 +172,14 @@ int RunProgram(int argc, const char* const* argv) {
   DistillOutput output;
   BenchArguments bench_arguments;
   BenchOutput bench_output;
-  AddDistill(app, arguments, output);
+  CLI::App* distill = AddDistill(app, arguments, output);
   CLI::App* bench = AddBench(app, bench_arguments, bench_output);
   const std::string command = argc > 1 && std::string(argv[1]) == "bench" ? "bench" : "distill";
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& done) {  // --help, --version
-    return app.exit(done);
+    const int code = app.exit(done);
+    return distill->count("--help") > 0 ? HelpWithParameters(arguments) : code;
   } catch (const CLI::ParseError& error) {
     std::fprintf(stderr, "mergeplan %s: %s; see mergeplan %s --help\n", command.c_str(),
                  error.what(), command.c_str());

@@ -31,8 +31,9 @@
  *
  * Errors
  *   Functions that can fail return a mergeplan_code, 0 for success, and describe a failure in the
- *   caller's mergeplan_error. No exception may leave a function, and none may be aborted by
- * longjmp.
+ *   caller's mergeplan_error. A plugin that cannot go on because a function of the host's sink or
+ *   runtime failed returns that function's code. No exception may leave a function, and none may be
+ *   aborted by longjmp.
  *
  * Steps and levels
  *   Step t (1..T) takes noise level t to level t-1; step 1 is the cleanest, level 0 is clean. A
@@ -343,8 +344,8 @@ typedef struct mergeplan_runtime {
    * them, and of teacher steps) with the reference. Caller's thread. */
   int32_t (*evaluate)(void* context, mergeplan_evaluation* evaluation, mergeplan_error* error);
   /* Keeps the trained operator of a merge until release, also when no later merge needs it any
-   * more. `snapshot` receives a number other than 0. What is left when execute() returns is
-   * released by the host. Caller's thread. */
+   * more. `snapshot` receives a number other than 0. The plugin releases what it took before
+   * execute() returns OK; what is left after a failure is released by the host. Caller's thread. */
   int32_t (*snapshot)(void* context, int32_t first, int32_t last, uint64_t* snapshot,
                       mergeplan_error* error);
   /* Gives a snapshot back; NOT_FOUND for a number that is not held. Caller's thread. */
@@ -353,8 +354,8 @@ typedef struct mergeplan_runtime {
   int32_t (*checkpoint)(void* context, mergeplan_error* error);
   /* One line for the user. Any thread. */
   void (*log)(void* context, int32_t level, const char* text);
-  /* How much of the whole is done, 0..1 (other values are ignored), and at what (may be NULL). Any
-   * thread. */
+  /* How much of the whole is done, 0..1 and not falling (other values are ignored), and at what
+   * (may be NULL). Any thread. */
   void (*progress)(void* context, double fraction, const char* what);
   /* Non-zero when the user wants to stop: checkpoint and return MERGEPLAN_CANCELLED soon. Any
    * thread. */
@@ -400,7 +401,8 @@ typedef struct mergeplan_plugin {
   int32_t reserved; /* 0 */
   const mergeplan_parameter_spec* const* parameters;
   /* Makes a plan: adds its merges to `sink`, then sets the blocks. All arguments but `error` are
-   * never NULL. The host checks the plan afterwards. Any thread, several at once. */
+   * never NULL. The host checks the plan afterwards. The same request gives the same plan, unless a
+   * time limit cuts a search short. Any thread, several at once. */
   int32_t (*plan)(const mergeplan_plan_request* request, const mergeplan_planner* planner,
                   const mergeplan_plan_sink* sink, mergeplan_error* error);
   /* Trains every merge of the plan through `runtime`. OK means that all of them are trained;

@@ -286,6 +286,9 @@ ExecuteOutcome CallExecute(const mergeplan_plugin& plugin, const Tree& tree,
   const Resized<mergeplan_runtime> runtime(
       call.Runtime(), host.size, MERGEPLAN_CONFORMANCE_1_0(mergeplan_runtime, get_extension));
   ErrorFence error(host.error);
+  BeforeCall("execute() of a plan with T = " + std::to_string(tree.teacher_steps) +
+             ", N = " + std::to_string(tree.blocks.size()) + ", " +
+             std::to_string(tree.merges.size()) + " merges");
   try {
     outcome.code = plugin.execute(&block.request, runtime.get(), error.get());
   } catch (const std::exception& e) {

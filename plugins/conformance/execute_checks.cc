@@ -235,7 +235,8 @@ std::vector<Check> ExecuteChecks() {
   return {
       {{group, "TrainsEveryMerge", "execute() returns OK once every merge of any plan is trained"},
        TrainsEveryMerge},
-      {{group, "TrainsItsOwnPlans", "the same for the plans that plan() makes"}, TrainsItsOwnPlans},
+      {{group, "TrainsItsOwnPlans", "execute() trains every merge of the plans that plan() makes"},
+       TrainsItsOwnPlans},
       {{group, "EachMergeOnce", "no merge is trained twice"}, EachMergeOnce},
       {{group, "ChildrenFirst", "a merge is trained after its children"}, ChildrenFirst},
       {{group, "KeepsTheBorder",

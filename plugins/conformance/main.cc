@@ -4,6 +4,7 @@
 // what happens to that file descriptor, a line each, as it happens, so that whoever started it
 // knows where it ended when the plugin ends the process:
 //   begin GROUP.NAME
+//   at TEXT                 any number of times: what is asked of the plugin now
 //   problem TEXT            any number of times; TEXT has no line breaks
 //   end GROUP.NAME passed|failed|skipped
 #include <dlfcn.h>
@@ -16,6 +17,7 @@
 
 #include "gtest/gtest.h"
 #include "plugins/conformance/mergeplan_conformance.h"
+#include "plugins/conformance/text.h"
 
 namespace mergeplan_conformance {
 namespace {
@@ -23,13 +25,44 @@ namespace {
 constexpr int kMisuse = 2;
 constexpr int kCannotLoad = 3;
 
+int g_events = -1;
+
+// One line, in one piece.
+void Write(std::string line) {
+  for (char& c : line) {
+    if (c == '\n' || c == '\r') c = ' ';
+  }
+  line += '\n';
+  std::string_view rest(line);
+  while (!rest.empty()) {
+    const ssize_t n = ::write(g_events, rest.data(), rest.size());
+    if (n <= 0) return;
+    rest.remove_prefix(static_cast<std::size_t>(n));
+  }
+}
+
+// A message of GoogleTest: without the word that says that it is one, lines set apart.
+std::string InOneLine(std::string_view text) {
+  constexpr std::string_view kWord = "Failed\n";
+  if (text.substr(0, kWord.size()) == kWord) text.remove_prefix(kWord.size());
+  while (!text.empty() && text.back() == '\n') text.remove_suffix(1);
+  std::string out;
+  for (const char c : text) {
+    if (c == '\n') {
+      out += "; ";
+    } else {
+      out += c;
+    }
+  }
+  return out;
+}
+
 class Events : public ::testing::EmptyTestEventListener {
  public:
-  explicit Events(int fd) : fd_(fd) {}
   void OnTestStart(const ::testing::TestInfo& info) override { Write("begin " + Name(info)); }
   void OnTestPartResult(const ::testing::TestPartResult& result) override {
     if (result.type() != ::testing::TestPartResult::kSuccess) {
-      Write("problem " + std::string(result.message()));
+      Write("problem " + InOneLine(result.message()));
     }
   }
   void OnTestEnd(const ::testing::TestInfo& info) override {
@@ -44,19 +77,6 @@ class Events : public ::testing::EmptyTestEventListener {
   static std::string Name(const ::testing::TestInfo& info) {
     return std::string(info.test_suite_name()) + "." + info.name();
   }
-  void Write(std::string line) const {
-    for (char& c : line) {
-      if (c == '\n' || c == '\r') c = ' ';
-    }
-    line += '\n';
-    std::string_view rest(line);
-    while (!rest.empty()) {
-      const ssize_t n = ::write(fd_, rest.data(), rest.size());
-      if (n <= 0) return;
-      rest.remove_prefix(static_cast<std::size_t>(n));
-    }
-  }
-  int fd_;
 };
 
 int Misuse(const std::string& text) {
@@ -77,7 +97,6 @@ int Main(int argc, char** argv) {
   ::testing::InitGoogleTest(&argc, argv);
   std::string library;
   Subject subject;
-  int events = -1;
   for (int k = 1; k < argc; ++k) {
     const std::string word = argv[k];
     if (word == "--list") return List();
@@ -85,7 +104,7 @@ int Main(int argc, char** argv) {
       if (++k == argc) return Misuse(word + ": no value");
       const std::string value = argv[k];
       if (word == "--events") {
-        events = std::atoi(value.c_str());
+        g_events = std::atoi(value.c_str());
         continue;
       }
       const std::size_t equals = value.find('=');
@@ -115,7 +134,10 @@ int Main(int argc, char** argv) {
   }
   subject.entry = reinterpret_cast<const mergeplan_plugin* (*)()>(symbol);
   Register(subject);
-  if (events >= 0) ::testing::UnitTest::GetInstance()->listeners().Append(new Events(events));
+  if (g_events >= 0) {
+    ::testing::UnitTest::GetInstance()->listeners().Append(new Events());
+    SetCallHook([](const std::string& what) { Write("at " + what); });
+  }
   return RUN_ALL_TESTS();
 }
 

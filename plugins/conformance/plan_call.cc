@@ -343,6 +343,7 @@ PlanOutcome CallPlan(const mergeplan_plugin& plugin, const Question& question,
   const Resized<mergeplan_planner> planner(
       call.Planner(), question.size, MERGEPLAN_CONFORMANCE_1_0(mergeplan_planner, get_extension));
   ErrorFence error(host.error);
+  BeforeCall("plan() asked for " + outcome.question);
   try {
     outcome.code = plugin.plan(view.get(), planner.get(), sink.get(), error.get());
   } catch (const std::exception& e) {

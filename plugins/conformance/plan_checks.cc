@@ -276,9 +276,11 @@ std::vector<Check> PlanChecks() {
       {{group, "EveryStepsAndBlocks",
         "plan() gives a valid plan of N blocks, or an error, for every T and N"},
        EveryStepsAndBlocks},
-      {{group, "EverySpectrum", "the same without a spectrum, with one, and with weights"},
+      {{group, "EverySpectrum",
+        "plan() gives a valid plan, or an error, without a spectrum, with one, and with weights"},
        EverySpectrum},
-      {{group, "EveryQuestion", "the same for every budget, start, reference and space"},
+      {{group, "EveryQuestion",
+        "plan() gives a valid plan, or an error, for every budget, start, reference and space"},
        EveryQuestion},
       {{group, "PlansSomething", "plan() does not refuse every question"}, PlansSomething},
       {{group, "ErrorsSayWhy", "a failure has a canonical code, in error.code too, and a text"},
@@ -307,7 +309,8 @@ std::vector<Check> PlanErrorChecks() {
        ErrorCapacity},
       {{group, "PlannerErrors", "a planner that fails leads to a plan or to an error"},
        PlannerErrors},
-      {{group, "PredictionsThatAreNan", "so does a planner that predicts NaN"},
+      {{group, "PredictionsThatAreNan",
+        "a planner that predicts NaN leads to a plan or to an error"},
        PredictionsThatAreNan},
   };
 }

@@ -9,6 +9,7 @@ namespace {
 constexpr std::size_t kFence = 64;
 constexpr char kMark = '\x5A';
 constexpr unsigned char kBehind = 0xC3;
+CallHook g_hook = nullptr;
 
 // Length of the UTF-8 sequence at the beginning, 0 where there is none.
 std::size_t SequenceLength(std::string_view text) {
@@ -37,6 +38,12 @@ bool IsControl(std::string_view sequence) {
 }
 
 }  // namespace
+
+void SetCallHook(CallHook hook) { g_hook = hook; }
+
+void BeforeCall(const std::string& what) {
+  if (g_hook != nullptr) g_hook(what);
+}
 
 bool IsUtf8(std::string_view text) {
   while (!text.empty()) {

@@ -20,6 +20,12 @@ std::string LineProblem(const char* text);
 // Quoted, cut where it is long, control characters and bytes that are no UTF-8 as '?'.
 std::string Quoted(const char* text);
 
+// Is told what is about to be asked of the plugin, so that it is known when the plugin ends the
+// process. NULL: nobody. Set before the checks run; may be called from several threads.
+using CallHook = void (*)(const std::string& what);
+void SetCallHook(CallHook hook);
+void BeforeCall(const std::string& what);
+
 // How large a struct was in ABI 1.0.
 // NOLINTBEGIN(bugprone-macro-parentheses): `type` is a type.
 #define MERGEPLAN_CONFORMANCE_1_0(type, last_field) \

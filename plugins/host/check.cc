@@ -29,6 +29,8 @@ using Outcome = CheckResult::Outcome;
 constexpr char kManifestReads[] = "Manifest.Reads";
 constexpr char kManifestFits[] = "Manifest.FitsThisHost";
 constexpr char kLibraryLoads[] = "Library.Loads";
+constexpr char kFirst[] = "Entry.StaticData";
+constexpr char kNoLibrary[] = "not run: the library cannot be loaded and asked for its entry";
 constexpr int kCannotLoad = 3;  // the exit status of mergeplan-plugin-conformance
 
 // A check of the suite.
@@ -106,6 +108,7 @@ class Checker {
       }
       running_.reset();
       problems_.clear();
+      at_.clear();
       const size_t before = checks.size();
       MP_ASSIGN_OR_RETURN(const SuiteRun run,
                           RunSuite(program, arguments, seconds,
@@ -115,8 +118,16 @@ class Checker {
       if (running_) {
         // The check during which the process ended.
         const Known check = *running_;
-        Add(check, Outcome::kFailed, absl::StrCat(End(run), Problems()));
+        Add(check, Outcome::kFailed,
+            absl::StrCat(End(run), at_.empty() ? "" : absl::StrCat(" in ", at_), Problems()));
         Remove(check.name, &checks);
+        // The first check calls nothing but the entry: where that ends the process, all do.
+        if (check.name == kFirst) {
+          for (const Known& other : checks) {
+            Add(other, Outcome::kSkipped, kNoLibrary);
+          }
+          return false;
+        }
         if (run.end != SuiteRun::End::kDeadline) continue;
       } else if (checks.empty() && run.end == SuiteRun::End::kExited && run.number <= 1) {
         return true;
@@ -145,8 +156,7 @@ class Checker {
     for (size_t k = 0; k < checks.size(); ++k) {
       // Said once, where the host has not said it already.
       const bool say = k == 0 && report_->Count(Outcome::kFailed) == 0;
-      Add(checks[k], say ? Outcome::kFailed : Outcome::kSkipped,
-          say ? why : "not run: the library cannot be loaded");
+      Add(checks[k], say ? Outcome::kFailed : Outcome::kSkipped, say ? why : kNoLibrary);
     }
     return false;
   }
@@ -155,9 +165,12 @@ class Checker {
     const std::pair<std::string, std::string> words = absl::StrSplit(line, absl::MaxSplits(' ', 1));
     if (words.first == "begin") {
       problems_.clear();
+      at_.clear();
       for (const Known& check : *checks) {
         if (check.name == words.second) running_ = check;
       }
+    } else if (words.first == "at") {
+      at_ = words.second;
     } else if (words.first == "problem") {
       problems_.push_back(words.second);
     } else if (words.first == "end" && running_) {
@@ -204,6 +217,7 @@ class Checker {
   CheckReport* report_;
   std::optional<Known> running_;
   std::vector<std::string> problems_;
+  std::string at_;  // what was asked of the plugin last
 };
 
 }  // namespace
@@ -254,7 +268,7 @@ absl::StatusOr<CheckReport> CheckPlugin(const std::string& name_or_path,
                        "this host can load the library, and it agrees with the manifest"};
   if (manifest.ok()) {
     checker.Judge(fits, CheckAbi(*manifest));
-    checker.Judge(loads, LoadPlugin(manifest->path, {}).status());
+    checker.Judge(loads, CheckLoads(*manifest));
   } else {
     checker.Add(fits, Outcome::kSkipped, "not run: there is no manifest to go by");
     checker.Add(loads, Outcome::kSkipped, "not run: there is no manifest to go by");
@@ -272,7 +286,7 @@ absl::StatusOr<CheckReport> CheckPlugin(const std::string& name_or_path,
       continue;
     }
     for (const Known& check : group) {
-      checker.Add(check, Outcome::kSkipped, "not run: the library cannot be loaded");
+      checker.Add(check, Outcome::kSkipped, kNoLibrary);
     }
   }
   return report;

@@ -129,6 +129,10 @@ std::vector<PluginListing> ListPlugins(absl::Span<const std::string> extra);
 absl::StatusOr<Manifest> FindManifest(const std::string& name_or_path,
                                       absl::Span<const std::string> extra);
 
+// Can this host load the plugin, and does it agree with its manifest? Loading runs the plugin's
+// code, so it is tried in a child process only: nothing of the plugin is left here.
+absl::Status CheckLoads(const Manifest& manifest);
+
 // Finds a plugin's manifest, checks it, opens the library (RTLD_NOW | RTLD_LOCAL) and compares the
 // two, in a child process first: a library that crashes, exits or hangs while it is loaded is an
 // error. With `teacher_gives` (bits of mergeplan_teacher_trait) a plugin that needs more of a

@@ -273,13 +273,12 @@ absl::StatusOr<std::shared_ptr<const Plugin>> LoadFromManifest(const Manifest& m
   return std::shared_ptr<const Plugin>(new Plugin(manifest, entry));
 }
 
-namespace {
-
-// Loading runs the plugin's code, so it is tried in a child: what crashes there is an error here.
 absl::Status CheckLoads(const Manifest& manifest) {
   return TryLoading(absl::StrCat("plugin ", manifest.name, ": ", manifest.library),
                     [&] { return LoadFromManifest(manifest).status(); });
 }
+
+namespace {
 
 absl::StatusOr<std::shared_ptr<const Plugin>> LoadWhatLoads(const Manifest& manifest) {
   MP_RETURN_IF_ERROR(CheckLoads(manifest));

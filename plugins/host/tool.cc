@@ -120,14 +120,14 @@ int List(const std::vector<std::string>& folders, bool json) {
 }
 
 int Show(const std::string& name, const std::vector<std::string>& folders, bool json) {
-  const auto plugin = LoadPlugin(name, folders);
-  if (!plugin.ok()) {
-    std::cerr << "mergeplan plugins: " << plugin.status().message() << "\n";
+  const auto manifest = FindManifest(name, folders);
+  const absl::Status status = manifest.ok() ? CheckLoads(*manifest) : manifest.status();
+  if (!status.ok()) {
+    std::cerr << "mergeplan plugins: " << status.message() << "\n";
     // A name that no plugin has.
-    return absl::IsNotFound(plugin.status()) && name.find('/') == std::string::npos ? 2 : 1;
+    return absl::IsNotFound(manifest.status()) && name.find('/') == std::string::npos ? 2 : 1;
   }
-  const Manifest& manifest = (*plugin)->manifest();
-  const PluginListing listing{manifest.path, manifest.name, absl::OkStatus(), manifest};
+  const PluginListing listing{manifest->path, manifest->name, absl::OkStatus(), *manifest};
   if (json) {
     std::cout << Dump(ToJson(listing)) << "\n";
   } else {
@@ -177,6 +177,11 @@ int Check(const std::string& name, CheckOptions options, const std::vector<std::
       return 2;
     }
   }
+  if (!(options.seconds > 0 && options.seconds <= 1e6)) {
+    std::cerr << "mergeplan plugins: --seconds " << options.seconds
+              << ": expected a number above 0, 1000000 or less\n";
+    return 2;
+  }
   // Loading has a deadline of its own; it is no longer than this one.
   if (options.seconds < LoadSeconds()) {
     ::setenv("MERGEPLAN_PLUGIN_LOAD_SECONDS", absl::StrCat(options.seconds).c_str(), 1);
@@ -225,10 +230,8 @@ int Main(int argc, char** argv) {
   CLI::App* check = common(app.add_subcommand(
       "check", "does a plugin keep every rule of mergeplan_plugin.h? Exit code 1 if not"));
   check->add_option("NAME", name, "name, or path of a library or manifest")->required();
-  check
-      ->add_option("--seconds", options.seconds,
-                   "how long a group of checks may take, and the loading [60]")
-      ->check(CLI::Range(0.001, 1e6));
+  check->add_option("--seconds", options.seconds,
+                    "how long a group of checks may take, and the loading [60]");
   check
       ->add_option("--param", parameters,
                    "NAME=VALUE, in place of a parameter's default; may be repeated")

@@ -129,6 +129,37 @@ TEST(Loader, WrongMajorIsSaidBeforeTheLibraryIsTouched) {
               HasSubstr("plugin odd is for ABI 2.0, this host speaks 1.0"));
 }
 
+// "needs X, this teacher gives Y" comes before any code of the plugin: this library is none.
+TEST(Loader, WhatATeacherLacksIsSaidBeforeTheLibraryIsTouched) {
+  const PluginFolder folder;
+  folder.Write("c_plugin.toml", kCPluginManifest);
+  folder.Write("c_plugin.so", "not a library at all");
+  constexpr std::uint64_t kPredictsX0 = 1;
+  constexpr std::uint64_t kGivesGradients = 8;
+  const auto plugin = LoadPlugin("c_plugin", {folder.path()}, kPredictsX0);
+  EXPECT_EQ(plugin.status().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(Message(plugin.status()),
+            "plugin c_plugin needs a teacher with gives-gradients; this one has predicts-x0 and "
+            "lacks gives-gradients");
+  EXPECT_THAT(Message(LoadPlugin("c_plugin", {folder.path()}, kGivesGradients).status()),
+              HasSubstr("no ELF file"));
+  EXPECT_THAT(Message(LoadPlugin("greedy", {}, kPredictsX0).status()),
+              HasSubstr("lacks has-spectrum"));
+}
+
+TEST(Loader, FindingAManifestRunsNoCode) {
+  const PluginFolder folder;
+  folder.Write("odd.toml", kOddManifest);
+  folder.Write("odd.so", "not a library at all");
+  const auto manifest = FindManifest("odd", {folder.path()});
+  ASSERT_TRUE(manifest.ok()) << manifest.status();
+  EXPECT_THAT(
+      ParameterLines(*manifest),
+      ::testing::ElementsAre("do (a text without NUL, default \"good\"): what to do",
+                             "rate (a finite number, 0 or more, default \"0.5\"): a number"));
+  EXPECT_EQ(FindManifest("even", {folder.path()}).status().code(), absl::StatusCode::kNotFound);
+}
+
 TEST(Loader, NoSymbol) {
   const PluginFolder folder;
   folder.CopyLibrary("no_symbol", "odd");

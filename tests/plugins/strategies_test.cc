@@ -1,6 +1,7 @@
 #include <array>
 #include <cstdio>
 #include <filesystem>
+#include <limits>
 #include <memory>
 #include <set>
 #include <sstream>
@@ -103,6 +104,172 @@ TEST(Progressive, FactorGroupsNeighbours) {
   EXPECT_THAT(Message(plugin->MakePlan(request, services).status()),
               HasSubstr("plugin progressive: parameter factor: found \"1\", "
                         "expected an integer from 2 to 1000000"));
+}
+
+// The definition, step by step: of all runs of neighbours the one with the least error after it.
+Plan SlowGreedy(const PlanRequest& request, size_t width, PlannerServices& services) {
+  const int steps = request.schedule.steps();
+  std::vector<Range> blocks;
+  for (int t = 1; t <= steps; ++t) blocks.push_back({t, t});
+  std::vector<MergeSpec> merges;
+  while (blocks.size() > static_cast<size_t>(request.student_steps)) {
+    double best = std::numeric_limits<double>::infinity();
+    std::vector<Range> best_blocks;
+    std::vector<MergeSpec> best_merges;
+    for (size_t count = 2; count <= width; ++count) {
+      for (size_t first = 0; first + count <= blocks.size(); ++first) {
+        if (blocks.size() - count + 1 < static_cast<size_t>(request.student_steps)) continue;
+        const std::vector<Range> children(blocks.begin() + first, blocks.begin() + first + count);
+        std::vector<Range> left = blocks;
+        left.erase(left.begin() + first, left.begin() + first + count);
+        left.insert(left.begin() + first, {children.front().first, children.back().last});
+        std::vector<MergeSpec> more = merges;
+        more.push_back({left[first], children});
+        const double error =
+            services.EvaluateTree(request, Plan::Create(steps, more, left).value()).value();
+        if (error < best) {
+          best = error;
+          best_blocks = left;
+          best_merges = more;
+        }
+      }
+    }
+    blocks = best_blocks;
+    merges = best_merges;
+  }
+  return Plan::Create(steps, merges, blocks).value();
+}
+
+TEST(Greedy, MakesTheBestNextMerge) {
+  const auto plugin = Load("greedy");
+  ASSERT_NE(plugin, nullptr);
+  RecordingServices services;
+  std::set<std::string> plans;
+  for (const double scale : {0.03, 0.3, 1.0, 1.4, 4.0, 30.0}) {
+    for (const int blocks : {1, 2, 5}) {
+      for (const int width : {2, 3, 9}) {
+        PlanRequest request = Question(9, blocks);
+        for (double& variance : request.variances) variance *= scale;
+        request.parameters["width"] = std::to_string(width);
+        const auto plan = plugin->MakePlan(request, services);
+        ASSERT_TRUE(plan.ok()) << plan.status();
+        EXPECT_EQ(*plan, SlowGreedy(request, width, services))
+            << scale << " " << blocks << " " << width << " " << plan->ToString();
+        plans.insert(plan->ToString());
+      }
+    }
+  }
+  EXPECT_GT(plans.size(), 6u) << "the questions are too much alike to tell anything";
+}
+
+TEST(Greedy, EqualErrorsGoToTheNarrowestAndCleanest) {
+  const auto plugin = Load("greedy");
+  ASSERT_NE(plugin, nullptr);
+  class Flat : public RecordingServices {
+   public:
+    absl::StatusOr<double> EvaluateTree(const PlanRequest&, const Plan&) override { return 1.0; }
+  } services;
+  PlanRequest request = Question(5, 2);
+  request.parameters["width"] = "5";
+  const auto plan = plugin->MakePlan(request, services);
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_EQ(plan->ToString(), "(((1 2) 3) 4) 5");
+}
+
+TEST(Greedy, SaysWhatItLacks) {
+  const auto plugin = Load("greedy");
+  ASSERT_NE(plugin, nullptr);
+  RecordingServices services;
+  PlanRequest request = Question(8);
+  request.variances.clear();
+  EXPECT_THAT(Message(plugin->MakePlan(request, services).status()),
+              AllOf(HasSubstr("plugin greedy: plan: "), HasSubstr("spectrum is not known")));
+  request = Question(8);
+  request.parameters["width"] = "1";
+  EXPECT_THAT(Message(plugin->MakePlan(request, services).status()),
+              HasSubstr("parameter width: found \"1\", expected an integer from 2 to 1000000"));
+  services.cancel = true;
+  const auto stopped = plugin->MakePlan(Question(8, 3), services);
+  EXPECT_EQ(stopped.status().code(), absl::StatusCode::kCancelled);
+  EXPECT_THAT(Message(stopped.status()), HasSubstr("stopped with 8 blocks left, of which 3"));
+  class Nan : public RecordingServices {
+   public:
+    absl::StatusOr<double> EvaluateTree(const PlanRequest&, const Plan&) override {
+      return std::numeric_limits<double>::quiet_NaN();
+    }
+  } nan;
+  const auto plan = plugin->MakePlan(Question(8), nan);
+  EXPECT_EQ(plan.status().code(), absl::StatusCode::kInternal);
+  EXPECT_THAT(Message(plan.status()), HasSubstr("with a merge of 1-2 is nan"));
+}
+
+TEST(Manual, MakesTheMergesThatAreListed) {
+  const auto plugin = Load("manual");
+  ASSERT_NE(plugin, nullptr);
+  RecordingServices services;
+  const auto plan = [&](int steps, int blocks, const std::string& merges) {
+    PlanRequest request = Question(steps, blocks);
+    request.parameters["merges"] = merges;
+    const auto made = plugin->MakePlan(request, services);
+    return made.ok() ? made->ToString() : Message(made.status());
+  };
+  EXPECT_EQ(plan(8, 1, "1-4,5-8,1-8"), "((1..4) (5..8))");
+  EXPECT_EQ(plan(8, 1, " 1-8 5-8\n1-4, "), "((1..4) (5..8))") << "in any order";
+  EXPECT_EQ(plan(8, 4, "2-4,6-8"), "1 (2..4) 5 (6..8)");
+  EXPECT_EQ(plan(9, 1, "3-4,2-6,1-9,7-8"), "(1 (2 (3 4) 5 6) (7 8) 9)");
+  EXPECT_EQ(plan(5, 1, "1-2,1-3,1-4,1-5"), "((((1 2) 3) 4) 5)");
+  EXPECT_EQ(plan(5, 1, "4-5,3-5,2-5,1-5"), "(1 (2 (3 (4 5))))");
+  EXPECT_EQ(plan(3, 3, ""), CanonicalPlan(Strategy::kVanilla, 3, 3)->ToString());
+  EXPECT_EQ(plan(1, 1, ""), "1");
+}
+
+// Every plan can be written as a list.
+TEST(Manual, GivesBackAnyPlan) {
+  const auto plugin = Load("manual");
+  ASSERT_NE(plugin, nullptr);
+  RecordingServices services;
+  for (const Strategy strategy : kStrategies) {
+    for (const int blocks : {1, 3, 20}) {
+      const Plan wanted = CanonicalPlan(strategy, 20, blocks).value();
+      PlanRequest request = Question(20, blocks);
+      for (const MergeSpec& merge : wanted.Specs()) {
+        request.parameters["merges"] +=
+            std::to_string(merge.range.first) + "-" + std::to_string(merge.range.last) + ",";
+      }
+      const auto plan = plugin->MakePlan(request, services);
+      ASSERT_TRUE(plan.ok()) << plan.status();
+      EXPECT_EQ(*plan, wanted);
+    }
+  }
+}
+
+TEST(Manual, NamesWhatIsWrong) {
+  const auto plugin = Load("manual");
+  ASSERT_NE(plugin, nullptr);
+  RecordingServices services;
+  const std::pair<const char*, const char*> cases[] = {
+      {"1-4,3-6", "merges: 1-4 and 3-6 overlap; expected ranges that lie apart"},
+      {"1-8,2-5,5-7", "merges: 2-5 and 5-7 overlap"},
+      {"1-4,1-8,1-4", "merges: 1-4 is listed twice"},
+      {"1-9", "merges: \"1-9\": expected steps from 1 to 8"},
+      {"0-3", "merges: \"0-3\": expected steps from 1 to 8"},
+      {"3-3", "merges: \"3-3\": expected two steps or more"},
+      {"4-1", "merges: \"4-1\": expected two steps or more, the cleaner one first"},
+      {"4", "merges: \"4\": expected a range FIRST-LAST such as 1-4"},
+      {"1-4;5-8", "merges: \"1-4;5-8\": expected a range"},
+      {"1-", "merges: \"1-\": expected a range"},
+      {"1-99999999999", "expected a range"},
+      {"1-4,5-7", "found a list that leaves 3 blocks (1-4, 5-7, 8), expected 1"},
+      {"", "leaves 8 blocks (1, 2, 3, 4, 5, 6, 7, 8), expected 1, the student's steps"},
+  };
+  for (const auto& [merges, expected] : cases) {
+    PlanRequest request = Question(8);
+    request.parameters["merges"] = merges;
+    const auto plan = plugin->MakePlan(request, services);
+    ASSERT_FALSE(plan.ok()) << merges;
+    EXPECT_EQ(plan.status().code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_THAT(Message(plan.status()), AllOf(HasSubstr("plugin manual: "), HasSubstr(expected)));
+  }
 }
 
 TEST(DpCustom, PlansByItselfWithTheHostsSearch) {

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cmath>
 #include <csignal>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <limits>
@@ -27,6 +28,24 @@ bool Is(const char* mutant) {
   const char* wanted = std::getenv("MERGEPLAN_TEST_MUTANT");
   return wanted != nullptr && std::strcmp(wanted, mutant) == 0;
 }
+
+// Leaves a process behind that holds whatever this one had open, and says which.
+void LeaveAProcess() {
+  const char* file = std::getenv("MERGEPLAN_TEST_PID_FILE");
+  if (file == nullptr) return;
+  const pid_t child = ::fork();
+  while (child == 0) ::pause();
+  if (FILE* out = std::fopen(file, "w"); out != nullptr) {
+    std::fprintf(out, "%d", static_cast<int>(child));
+    std::fclose(out);
+  }
+}
+
+struct AtExit {
+  ~AtExit() {
+    if (Is("crash-at-exit")) std::raise(SIGSEGV);
+  }
+} g_at_exit;
 
 void Linger() { std::this_thread::sleep_for(std::chrono::milliseconds(2)); }
 
@@ -191,6 +210,8 @@ std::int32_t MakePlanOrThrow(const PlanCall& call) {
   if (Is("refuses")) return Fail(error, MERGEPLAN_UNIMPLEMENTED, "not today");
   if (Is("crash") && call.At(64, 1)) std::raise(SIGSEGV);
   if (Is("exit") && call.At(64, 1)) std::_Exit(0);
+  if (Is("leaves-a-process") && call.At(64, 1)) LeaveAProcess();
+  if (Is("prints") && call.At(64, 1)) std::puts("begin\nend Plan.LogsLines failed");
   while (Is("endless") && call.At(64, 1)) ::pause();
   if (Is("exact-size") && request.struct_size > sizeof(request)) {
     return Fail(error, MERGEPLAN_INTERNAL, "another header");
