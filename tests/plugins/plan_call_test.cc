@@ -226,6 +226,20 @@ TEST_F(PlanCall, RequestsThatAreNone) {
   }
 }
 
+// One plugin's failure is its own.
+TEST_F(PlanCall, OtherPluginsGoOn) {
+  const auto other = LoadPlugin("vanilla", {});
+  ASSERT_TRUE(other.ok()) << other.status();
+  for (const char* what : {"throw", "throw-int", "error", "gap", "merges-for-ever", "solve-nan-gap",
+                           "solve-throwing-sink", "other-thread"}) {
+    EXPECT_FALSE(Do(what).ok()) << what;
+    const auto plan = (*other)->MakePlan(Question(4), services_);
+    ASSERT_TRUE(plan.ok()) << what << ": " << plan.status();
+    EXPECT_EQ(*plan, CanonicalPlan(Strategy::kVanilla, 4).value());
+    EXPECT_TRUE(Do("good").ok()) << "the same plugin, after " << what;
+  }
+}
+
 TEST_F(PlanCall, APluginInPlainC) {
   folder_.CopyLibrary("c_plugin");
   folder_.Write("c_plugin.toml", kCPluginManifest);

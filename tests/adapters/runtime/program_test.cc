@@ -12,6 +12,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -53,8 +54,35 @@ TEST_F(Distill, SpeaksAsMergeplan) {
   EXPECT_THAT(unknown.err, HasSubstr("--speed"));
 }
 
+TEST_F(Distill, HelpGoesOnWithTheParametersOfAStrategy) {
+  const Outcome help = Run({"distill", "--strategy", "progressive", "--help"});
+  EXPECT_EQ(help.code, 0);
+  EXPECT_THAT(help.out, AllOf(HasSubstr("Usage: mergeplan distill"),
+                              HasSubstr("--set factor (an integer from 2 to 1000000, default")));
+  EXPECT_THAT(Run({"distill", "--help", "--strategy", "vanilla"}).out,
+              HasSubstr("has no parameters of its own"));
+  const Outcome unknown = Run({"distill", "--strategy", "nope", "--help"});
+  EXPECT_EQ(unknown.code, 2);
+  EXPECT_THAT(unknown.err, HasSubstr("--strategy: plugin nope: not found"));
+}
+
+// Said from the manifest: there is not even a library.
+TEST_F(Distill, APluginThatNeedsAnotherTeacherIsRefused) {
+  ASSERT_TRUE(std::filesystem::create_directory(File("plugins")));
+  std::ofstream(File("plugins/needy.toml"))
+      << "format = 1\nname = \"needy\"\nversion = \"1\"\ndescription = \"d\"\n"
+         "library = \"needy.so\"\nabi_major = 1\nabi_minor = 0\n"
+         "teacher_needs = [\"gives-gradients\", \"has-spectrum\"]\n";
+  const Outcome outcome = Run(Small("needy", "run", {"--plugin-dir", File("plugins")}));
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_THAT(outcome.err, HasSubstr("plugin needy needs a teacher with gives-gradients, "
+                                     "has-spectrum; this one has predicts-x0, data-free, "
+                                     "has-spectrum and lacks gives-gradients"));
+  EXPECT_FALSE(std::filesystem::exists(File("run/run.toml")));
+}
+
 TEST_F(Distill, RunsEveryStrategy) {
-  for (const std::string strategy : {"vanilla", "progressive", "boot", "consistency"}) {
+  for (const std::string strategy : {"vanilla", "progressive", "boot", "consistency", "greedy"}) {
     const Outcome outcome = Run(Small(strategy, strategy));
     ASSERT_EQ(outcome.code, 0) << outcome.err;
     EXPECT_THAT(outcome.out, AllOf(HasSubstr("predicted error"), HasSubstr(strategy)));
