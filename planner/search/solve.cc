@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <functional>
 #include <memory>
@@ -21,6 +22,7 @@
 #include "planner/search/options.h"
 #include "planner/search/parallel.h"
 #include "planner/search/search.h"
+#include "planner/search/two_columns.h"
 
 namespace mergeplan {
 namespace {
@@ -296,12 +298,56 @@ class Search {
     return std::min(objective_, objective_ * (1 - options_.gap) + 2 * tolerance_);
   }
 
+  // Two columns: bounds a tangent of the objective, where very few parts have to be kept. At first
+  // it touches at the best plan so far; if plans below it turn up, at the nearest of their convex
+  // combinations. Where the best plan is on the hull of all plans, as nearly always, its own
+  // tangent is the proof.
+  void Tangents(const Model& model) {
+    constexpr int kRounds = 32;
+    constexpr std::int64_t kMostCandidates = 100'000'000;
+    if (groups_ > 0 || limited() || !search::TwoColumns::Applies(model, *bounds_)) return;
+    search::TwoColumns pass(model, *bounds_);
+    // What a beam takes: if the tangent of the first plan takes longer, a better plan comes first.
+    std::int64_t most = 32 * std::int64_t{model.steps()} * model.steps();
+    std::array<double, 2> tangent = BestErrors();
+    for (int round = 0; round < kRounds && !Done(); ++round) {
+      // A plan that is better by half the tolerance only is as good.
+      const double threshold = std::min(Threshold(), objective_ - tolerance_ / 2);
+      if (!pass.Run(tangent, threshold, most, stop_)) {
+        if (Done() || most == kMostCandidates) return;
+        most = kMostCandidates;
+        Beam(model, 1);
+        tangent = BestErrors();
+        continue;
+      }
+      RaiseBound(pass.LowerBound());
+      if (Done()) return;
+      if (std::optional<Plan> plan = pass.BestPlan()) Offer(*std::move(plan));
+      tangent = pass.Nearest(BestErrors());
+      const double nearest = tangent[0] * tangent[0] + tangent[1] * tangent[1];
+      if (pass.LowerBound() >= nearest - tolerance_ / 2) return;
+    }
+  }
+
+  // Of the best plan, by column.
+  std::array<double, 2> BestErrors() const {
+    std::array<double, 2> errors{};
+    const search::Columns& columns = bounds_->columns;
+    for (std::size_t c = 0; c < 2; ++c) {
+      const double error = columns.sign[c] * (columns.tau[c] - value_[columns.coordinate[c]]);
+      errors[c] = std::max(0.0, columns.root_weight[c] * error);
+    }
+    return errors;
+  }
+
   // Passes with slack, each finer than the last. A pass leaves tighter bounds for the next one, so
   // that finer passes need not take longer; the last one has no slack. Beams look for better plans
   // now and then.
   void Climb(const Model& model) {
     // Small problems are solved exactly whatever gap was asked for.
     constexpr double kSmall = 3e5;
+    Tangents(model);
+    if (Done()) return;
     // The first plans may be too poor for passes without limit. Wide beams over many steps take
     // long.
     int width = model_.steps() < 128 ? 4 : 1;
