@@ -19,28 +19,30 @@ std::string MissingSteps(int first, int last) {
                        : absl::StrCat("steps ", first, "..", last, " are");
 }
 
-// Do `parts` cut `whole` into consecutive ranges?
-absl::Status CheckCut(absl::Span<const Range> parts, Range whole, const std::string& what) {
+// Do `parts` cut `whole` into consecutive ranges? `what()` says whose parts they are: searches make
+// very many plans, and words only for those that are wrong.
+template <typename What>
+absl::Status CheckCut(absl::Span<const Range> parts, Range whole, const What& what) {
   int next = whole.first;
   for (const Range& part : parts) {
     if (part.first > part.last) {
-      return Bad(absl::StrCat(what, ": ", Text(part), " ends before it begins"));
+      return Bad(absl::StrCat(what(), ": ", Text(part), " ends before it begins"));
     }
     if (part.first < whole.first || part.last > whole.last) {
-      return Bad(absl::StrCat(what, ": ", Text(part), " lies outside ", Text(whole)));
+      return Bad(absl::StrCat(what(), ": ", Text(part), " lies outside ", Text(whole)));
     }
     if (part.first > next) {
-      return Bad(absl::StrCat(what, ": gap, ", MissingSteps(next, part.first - 1),
+      return Bad(absl::StrCat(what(), ": gap, ", MissingSteps(next, part.first - 1),
                               " missing before ", Text(part)));
     }
     if (part.first < next) {
-      return Bad(absl::StrCat(what, ": overlap, ", Text(part), " begins at or before step ",
+      return Bad(absl::StrCat(what(), ": overlap, ", Text(part), " begins at or before step ",
                               next - 1, ", which the part before it covers"));
     }
     next = part.last + 1;
   }
   if (next <= whole.last) {
-    return Bad(absl::StrCat(what, ": gap, ", MissingSteps(next, whole.last),
+    return Bad(absl::StrCat(what(), ": gap, ", MissingSteps(next, whole.last),
                             " missing at the end of ", Text(whole)));
   }
   return absl::OkStatus();
@@ -59,27 +61,28 @@ absl::StatusOr<Plan> Plan::Create(int teacher_steps, absl::Span<const MergeSpec>
   }
   const Range all{1, teacher_steps};
   if (blocks.empty()) return Bad("blocks: none given, expected at least one");
-  if (absl::Status s = CheckCut(blocks, all, "blocks"); !s.ok()) return s;
+  if (absl::Status s = CheckCut(blocks, all, [] { return "blocks"; }); !s.ok()) return s;
 
   absl::flat_hash_map<std::pair<int, int>, int> index;
+  index.reserve(merges.size());
   for (size_t k = 0; k < merges.size(); ++k) {
     const MergeSpec& merge = merges[k];
     faulty = static_cast<int>(k);
-    const std::string what = absl::StrCat("merge ", Text(merge.range));
+    const auto what = [&merge] { return absl::StrCat("merge ", Text(merge.range)); };
     if (merge.range.first >= merge.range.last) {
-      return Bad(absl::StrCat(what, ": expected first < last; a single step needs no merge"));
+      return Bad(absl::StrCat(what(), ": expected first < last; a single step needs no merge"));
     }
     if (merge.range.first < 1 || merge.range.last > teacher_steps) {
-      return Bad(absl::StrCat(what, ": lies outside the teacher's steps ", Text(all)));
+      return Bad(absl::StrCat(what(), ": lies outside the teacher's steps ", Text(all)));
     }
     if (merge.children.size() < 2) {
       return Bad(
-          absl::StrCat(what, ": ", merge.children.size(), " children, expected two or more"));
+          absl::StrCat(what(), ": ", merge.children.size(), " children, expected two or more"));
     }
     if (absl::Status s = CheckCut(merge.children, merge.range, what); !s.ok()) return s;
     if (!index.emplace(std::pair{merge.range.first, merge.range.last}, static_cast<int>(k))
              .second) {
-      return Bad(absl::StrCat(what, ": given twice"));
+      return Bad(absl::StrCat(what(), ": given twice"));
     }
   }
   faulty = -1;

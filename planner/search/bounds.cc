@@ -271,49 +271,6 @@ std::optional<Bounds> Bounds::Make(const Model& model, const std::vector<Target>
   return Maker(model, targets, shape, blocks, narrow, threads, stop).Run();
 }
 
-bool Bounds::Tighten(const Model& model, const Survivors& survivors, int threads,
-                     const std::function<bool()>& stop) {
-  std::unique_ptr<JumpForm> jump;
-  if (model.carries_x0()) jump = std::make_unique<JumpForm>(model.schedule());
-  const double work = std::pow(steps, 3) * static_cast<double>(columns.size());
-  if (work < 3e6) threads = 1;
-  threads = std::min<int>(threads, static_cast<int>(columns.size()));
-  std::atomic<std::size_t> next{0};
-  ParallelFor(threads, threads, [&](int) {
-    InsidePlanes inside(steps, blocks);
-    OutsidePlanes outside(steps, blocks);
-    for (std::size_t c = next++; c < columns.size() && !(stop && stop()); c = next++) {
-      const ColumnProblem column(model, columns.coordinate[c], jump.get());
-      const bool up = columns.sign[c] > 0;
-      if (!inside.Run(column, shape, stop)) return;
-      InsideEnd& best = up ? inside.hi : inside.lo;
-      const auto value = [&](const double* row, int i, int j) {
-        return row == nullptr ? NoPart(up) : row[c] / PlaneToCarried(column, i, j);
-      };
-      for (int i = 1; i <= steps; ++i) {
-        for (int j = i; j <= steps; ++j) {
-          const double s = value(survivors.node(i, j), i, j);
-          best.s_first[i][j] = best.s_last[j][i] = s;
-          const double q = shape == Shape::kNary ? value(survivors.product(i, j), i, j) : s;
-          best.q_first[i][j] = best.q_last[j][i] = q;
-        }
-      }
-      for (int n = 1; n <= blocks; ++n) {
-        for (int j = n; j <= steps; ++j) best.prefix[n][j] = value(survivors.prefix(n, j), 1, j);
-      }
-      SuffixLayers(column, up, best);
-      const double scale = columns.root_weight[c] * columns.sign[c];
-      const Model::Affine map = model.CarriedToValue(1, steps);
-      if (!outside.Run(column, shape, inside, up, scale * (columns.tau[c] - map.offset),
-                       -scale * map.scale * PlaneToCarried(column, 1, steps), stop)) {
-        return;
-      }
-      Scatter(column, inside, outside, c, *this);
-    }
-  });
-  return !(stop && stop());
-}
-
 double Bounds::Bytes(int steps, std::size_t targets, int blocks, int threads) {
   const double columns = 2.0 * static_cast<double>(targets);
   const double plane = 8.0 * (steps + 2.0) * (steps + 2.0);

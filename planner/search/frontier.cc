@@ -231,6 +231,11 @@ void Pass::SetBest(Frontier& frontier) const {
     Absorb(n, frontier.best.data(), frontier.row(k), columns_.sign.data());
 }
 
+bool Pass::OnGrid(int i, int j) const {
+  const int grid = options_.grid;
+  return j - i < grid || (i - 1) % grid == 0 || j % grid == 0 || j == model_.steps();
+}
+
 void Pass::Interval(int i, int j) {
   const std::size_t n = columns_.size();
   const std::size_t ij = at_(i, j);
@@ -342,7 +347,7 @@ Pass::Outcome Pass::Run() {
   std::int64_t before = 0, work = 0;
   for (int length = 1; length <= T && !Stopped(); ++length) {
     ParallelFor(work < kWorthThreads ? 1 : options_.threads, T - length + 1, [&](int k) {
-      if (!Stopped()) Interval(k + 1, k + length);
+      if (!Stopped() && OnGrid(k + 1, k + length)) Interval(k + 1, k + length);
     });
     work = (candidates_ - before) * static_cast<std::int64_t>(columns_.size());
     before = candidates_;

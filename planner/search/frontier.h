@@ -69,6 +69,8 @@ struct PassOptions {
   double slack = 0;
   // Keep only the `width` best of each interval. Such a pass finds plans but proves nothing.
   std::optional<int> width;
+  // With `width`: only intervals of up to so many steps, or that begin or end at a multiple of it.
+  int grid = 1;
   // Largest numbers of merges and rounds of a plan; 0: any. A kept part then stands for others only
   // where it has no more of either.
   int max_merges = 0, max_rounds = 0;
@@ -126,6 +128,7 @@ class Pass {
     int layer = 0;
   };
 
+  bool OnGrid(int i, int j) const;
   void Interval(int i, int j);
   void Prefixes();
   // Looks at all pairs left[m] x right(m+1..j) and adds those below the threshold to `out`.

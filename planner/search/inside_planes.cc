@@ -265,26 +265,6 @@ bool InsideEnd::Run(const ColumnProblem& column, Shape shape, bool largest, cons
 InsidePlanes::InsidePlanes(int steps, int blocks)
     : steps(steps), blocks(blocks), lo(steps, blocks), hi(steps, blocks), all_steps(steps) {}
 
-double NoPart(bool largest) { return largest ? -1e100 : 1e100; }
-
-void SuffixLayers(const ColumnProblem& column, bool largest, InsideEnd& end) {
-  const int T = column.steps;
-  const int blocks = static_cast<int>(end.suffix.size()) - 1;
-  for (int i = 1; i <= T; ++i) end.suffix[1][i] = end.s_first[i][T];
-  for (int count = 2; count <= blocks; ++count) {
-    for (int i = 1; T - i + 1 >= count; ++i) {
-      double best = NoPart(largest);
-      for (int m = i; T - m >= count - 1; ++m) {
-        const double head = end.s_first[i][m], tail = end.suffix[count - 1][m + 1];
-        if (!Alive(head) || !Alive(tail)) continue;
-        const double value = Product(column, i, m, head, tail);
-        best = !Alive(best) ? value : largest ? std::max(best, value) : std::min(best, value);
-      }
-      end.suffix[count][i] = best;
-    }
-  }
-}
-
 bool InsidePlanes::Run(const ColumnProblem& column, Shape shape,
                        const std::function<bool()>& stop) {
   if (shape != Shape::kNary) MultiplySteps(column, all_steps);

@@ -22,9 +22,6 @@
 namespace mergeplan::search {
 
 constexpr double kNothing = 1e307;
-// Magnitudes beyond it stand for parts of which no plan is made. (The ends of a part that can have
-// one value only come from different sums and may be the wrong way round by a rounding.)
-constexpr double kAlive = 1e90;
 constexpr int kRows = 4;  // first levels in registers
 constexpr int kTile = 8;  // first levels for which a row of the noisier parts is read once
 constexpr int kLanes = 4;
@@ -54,8 +51,6 @@ template <bool kMax>
 constexpr double Worst() {
   return kMax ? -kNothing : kNothing;
 }
-
-MP_INLINE bool Alive(double x) { return std::abs(x) <= kAlive; }
 
 // The product of the neighbours [i,m] and [m+1,j].
 MP_INLINE double Product(const ColumnProblem& p, int i, int m, double u, double v) {

@@ -123,6 +123,39 @@ MP_CLONES void Lessen(std::size_t n, double* y, const double* x) {
   for (std::size_t c = 0; c < n; ++c) y[c] = Lesser(y[c], x[c]);
 }
 
+MP_CLONES void KeepWorse(std::size_t n, const CandidateRule& rule, const double* u, const double* v,
+                         const double* sign, double* worse) {
+  double x[kBlock];
+  for (std::size_t begin = 0; begin < n; begin += kBlock) {
+    const std::size_t end = std::min(n, begin + kBlock);
+    ValueBlock(begin, end, rule, u, v, x);
+    for (std::size_t c = begin; c < end; ++c) worse[c] = Better(-sign[c], worse[c], x[c - begin]);
+  }
+}
+
+MP_CLONES void LessenThrough(std::size_t n, const CandidateRule& rule, const PartEnds& u,
+                             const PartEnds& v, const double* a, const double* b) {
+  double best[kBlock], left[kBlock], right[kBlock];
+  for (std::size_t begin = 0; begin < n; begin += kBlock) {
+    const std::size_t end = std::min(n, begin + kBlock);
+    ValueBlock(begin, end, rule, u.best, v.best, best);
+    ValueBlock(begin, end, rule, u.worst, v.best, left);
+    ValueBlock(begin, end, rule, u.best, v.worst, right);
+    for (std::size_t c = begin; c < end; ++c) {
+      const double e = a[c] + b[c] * best[c - begin];
+      u.error_best[c] = Lesser(u.error_best[c], e);
+      v.error_best[c] = Lesser(v.error_best[c], e);
+      u.error_worst[c] = Lesser(u.error_worst[c], a[c] + b[c] * left[c - begin]);
+      v.error_worst[c] = Lesser(v.error_worst[c], a[c] + b[c] * right[c - begin]);
+    }
+  }
+}
+
+MP_CLONES void LessenOnLine(std::size_t n, const double* x, const double* a, const double* b,
+                            double* error) {
+  for (std::size_t c = 0; c < n; ++c) error[c] = Lesser(error[c], a[c] + b[c] * x[c]);
+}
+
 MP_CLONES void Absorb(std::size_t n, double* y, const double* x, const double* sign) {
   for (std::size_t c = 0; c < n; ++c) y[c] = Better(sign[c], y[c], x[c]);
 }

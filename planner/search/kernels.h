@@ -45,6 +45,25 @@ double SquaresLoss(std::size_t n, const double* y, const double* x, double limit
 // y = the lesser of x and y in every column.
 void Lessen(std::size_t n, double* y, const double* x);
 
+// worse = the worse of itself and the candidate's value in every column.
+void KeepWorse(std::size_t n, const CandidateRule& rule, const double* u, const double* v,
+               const double* sign, double* worse);
+
+// The error of whole plans at the best and the worst value of two parts u and v, through the part
+// made of them, whose line is a + b x: each with the other at its best. The four errors become the
+// lesser of themselves and that.
+struct PartEnds {
+  const double* best;
+  const double* worst;
+  double* error_best;
+  double* error_worst;
+};
+void LessenThrough(std::size_t n, const CandidateRule& rule, const PartEnds& u, const PartEnds& v,
+                   const double* a, const double* b);
+
+// error = the lesser of itself and a + b x.
+void LessenOnLine(std::size_t n, const double* x, const double* a, const double* b, double* error);
+
 // y = the better of x and y in every column.
 void Absorb(std::size_t n, double* y, const double* x, const double* sign);
 

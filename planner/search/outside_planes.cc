@@ -179,7 +179,6 @@ void AsBlock(const Context& c, int i, int j, double root_a, double root_b, doubl
     if (i - 1 < count - 1 || T - j < blocks - count) continue;
     const double head = i > 1 ? c.best.prefix[count - 1][i - 1] : 0;
     const double tail = j < T ? c.best.suffix[blocks - count][j + 1] : 0;
-    if (!Alive(head) || !Alive(tail)) continue;
     const auto error = [&](double x) {
       if (i > 1) x = Product(c.p, 1, i - 1, head, x);
       if (j < T) x = Product(c.p, 1, j, x, tail);
@@ -221,7 +220,7 @@ MP_INLINE void RunOutside(const Context& c, Shape shape, double root_a, double r
           const double q_lo = c.in.lo.q_first[i][j], q_hi = c.in.hi.q_first[i][j];
           double lo = kNothing, hi = kNothing;
           AsCleanerPart<kJump, kChild, kConstant>(c, i, j, q_lo, q_hi, lo, hi);
-          if (Alive(q_lo) && Alive(q_hi)) product = Chord(q_lo, q_hi, lo, hi);
+          product = Chord(q_lo, q_hi, lo, hi);
           e_lo[r] = std::min(e_lo[r], product.a + product.b * x_lo[r]);  // first of a product
           e_hi[r] = std::min(e_hi[r], product.a + product.b * x_hi[r]);
         } else if (pairs && !products && j < T) {
@@ -231,8 +230,7 @@ MP_INLINE void RunOutside(const Context& c, Shape shape, double root_a, double r
         out.q_b_first[i][j] = out.q_b_last[j][i] = product.b;
         if (pairs) AsNoisierPartOf(c, i, j, base, x_lo[r], x_hi[r], e_lo[r], e_hi[r]);
         AsBlock(c, i, j, root_a, root_b, x_lo[r], x_hi[r], e_lo[r], e_hi[r]);
-        Line node = {kNothing, 0};  // of parts of which no plan is made
-        if (Alive(x_lo[r]) && Alive(x_hi[r])) node = Chord(x_lo[r], x_hi[r], e_lo[r], e_hi[r]);
+        const Line node = Chord(x_lo[r], x_hi[r], e_lo[r], e_hi[r]);
         out.s_a_first[i][j] = out.s_a_last[j][i] = node.a;
         out.s_b_first[i][j] = out.s_b_last[j][i] = node.b;
       }
@@ -271,9 +269,6 @@ bool OutsidePlanes::Run(const ColumnProblem& column, Shape shape, const InsidePl
     for (int j = count; j <= steps - (blocks - count); ++j) {
       const double tail = c.best.suffix[blocks - count][j + 1];
       const double lo = inside.lo.prefix[count][j], hi = inside.hi.prefix[count][j];
-      prefix_a[count][j] = kNothing;
-      prefix_b[count][j] = 0;
-      if (!Alive(lo) || !Alive(hi) || !Alive(tail)) continue;
       const Line line = Chord(lo, hi, root_a + root_b * Product(column, 1, j, lo, tail),
                               root_a + root_b * Product(column, 1, j, hi, tail));
       prefix_a[count][j] = line.a;

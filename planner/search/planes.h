@@ -36,11 +36,6 @@ struct InsidePlanes {
   Plane all_steps;  // product of the single steps i..j by first level; shapes other than kNary
 };
 
-// Instead of a best value (the largest or the least): no plan is made of the part.
-double NoPart(bool largest);
-// Fills the suffix layers from s_first.
-void SuffixLayers(const ColumnProblem& column, bool largest, InsideEnd& end);
-
 // all_steps of a column.
 void MultiplySteps(const ColumnProblem& column, Plane& all_steps);
 

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <functional>
 #include <memory>
@@ -21,6 +22,7 @@
 #include "planner/search/options.h"
 #include "planner/search/parallel.h"
 #include "planner/search/search.h"
+#include "planner/search/two_columns.h"
 
 namespace mergeplan {
 namespace {
@@ -249,10 +251,11 @@ class Search {
     return true;
   }
 
-  void Beam(const Model& model, int width) {
+  void Beam(const Model& model, int width, int grid = 1) {
     PassOptions options;
     options.threshold = objective_;
     options.width = width;
+    options.grid = grid;
     options.max_merges = options_.max_merges;
     options.max_rounds = options_.max_rounds;
     options.stop = stop_;
@@ -296,40 +299,99 @@ class Search {
     return std::min(objective_, objective_ * (1 - options_.gap) + 2 * tolerance_);
   }
 
+  // Two columns: bounds a tangent of the objective, where very few parts have to be kept. At first
+  // it touches at the best plan so far; if plans below it turn up, at the nearest of their convex
+  // combinations. Where the best plan is on the hull of all plans, as nearly always, its own
+  // tangent is the proof.
+  void Tangents(const Model& model) {
+    constexpr int kRounds = 32;
+    constexpr std::int64_t kMostCandidates = 100'000'000;
+    if (groups_ > 0 || limited() || !search::TwoColumns::Applies(model, *bounds_)) return;
+    search::TwoColumns pass(model, *bounds_);
+    // What a beam takes: if the tangent of the first plan takes longer, a better plan comes first.
+    std::int64_t most = 32 * std::int64_t{model.steps()} * model.steps();
+    std::array<double, 2> tangent = BestErrors();
+    for (int round = 0; round < kRounds && !Done(); ++round) {
+      // A plan that is better by half the tolerance only is as good.
+      const double threshold = std::min(Threshold(), objective_ - tolerance_ / 2);
+      if (!pass.Run(tangent, threshold, most, stop_)) {
+        if (Done() || most == kMostCandidates) return;
+        most = kMostCandidates;
+        Beam(model, 1);
+        tangent = BestErrors();
+        continue;
+      }
+      RaiseBound(pass.LowerBound());
+      if (Done()) return;
+      if (std::optional<Plan> plan = pass.BestPlan()) Offer(*std::move(plan));
+      tangent = pass.Nearest(BestErrors());
+      const double nearest = tangent[0] * tangent[0] + tangent[1] * tangent[1];
+      if (pass.LowerBound() >= nearest - tolerance_ / 2) return;
+    }
+  }
+
+  // Of the best plan, by column.
+  std::array<double, 2> BestErrors() const {
+    std::array<double, 2> errors{};
+    const search::Columns& columns = bounds_->columns;
+    for (std::size_t c = 0; c < 2; ++c) {
+      const double error = columns.sign[c] * (columns.tau[c] - value_[columns.coordinate[c]]);
+      errors[c] = std::max(0.0, columns.root_weight[c] * error);
+    }
+    return errors;
+  }
+
   // Passes with slack, each finer than the last. A pass leaves tighter bounds for the next one, so
   // that finer passes need not take longer; the last one has no slack. Beams look for better plans
   // now and then.
   void Climb(const Model& model) {
     // Small problems are solved exactly whatever gap was asked for.
     constexpr double kSmall = 3e5;
-    // The first plans may be too poor for passes without limit. Wide beams over many steps take
-    // long.
-    int width = model_.steps() < 128 ? 4 : 1;
-    Beam(model, 1);
-    if (width > 1) Beam(model, width);
+    Tangents(model);
+    if (Done()) return;
+    // The first plans may be too poor for passes without limit. Over many steps a beam along a grid
+    // finds nearly as good ones in a fraction of the time; wider ones take long before passes have
+    // left out most parts.
+    const int T = model_.steps();
+    const int grid = std::max(1, T / 32);
+    int width = T < 128 ? 4 : 1;
+    bool put_off = grid > 1;
+    Beam(model, 1, grid);
+    if (!put_off) Beam(model, width);
     if (Done() || (groups_ == 0 && Prove(model, objective_, 0, kSmall))) return;
     const double aim = std::max(options_.gap, 0.01);
-    double effort = 50 * std::pow(model_.steps(), 2) * static_cast<double>(bounds_->columns.size());
+    const double columns = static_cast<double>(bounds_->columns.size());
+    // Enough for one candidate at every split of every interval.
+    const double splits = std::pow(T, 3) / 2;
+    double effort = std::max(50 * std::pow(T, 2), splits) * columns;
     // Slack finer than what the groups lose proves nothing more.
     const double finest = groups_ > 0 ? 0.02 : 1e-12;
-    double cheapest = kNoLimit;
+    double last = 0;  // of the last pass that was not given up
     int passes = 0;
     for (double share = 0.5; share > finest && !Done();) {
       const double before = spent_;
       if (!Prove(model, Threshold(), share * aim * objective_, effort)) {
-        // Too much at once: better plans, or more time for it.
         if (Done()) break;
-        effort *= 8;
-        if (width < 256) Beam(model, width *= 2);
+        // Too much at once: a smaller step, and where that is small already, better plans and more
+        // time.
+        if (last > 1.9 * share) {
+          share = std::sqrt(last * share);
+        } else {
+          effort *= 8;
+          if (width < 256) Beam(model, width *= 2);
+        }
         continue;
       }
-      // The finer the slack the more a pass takes, at some point all of a sudden: large steps while
-      // it takes little.
+      // The finer the slack the more a pass takes, at some point all of a sudden, but bounds made
+      // anew take little.
       const double took = spent_ - before;
-      cheapest = std::min(cheapest, took);
-      share /= took < 1.5 * cheapest ? 8 : took < 4 * cheapest ? 4 : 2;
+      last = share;
+      share /= 4;
+      if (std::exchange(put_off, false) && !Done()) Beam(model, width);
       // Where very many plans are almost as good as the best, a pass without slack ends it sooner.
-      if (groups_ == 0 && !Done() && Prove(model, Threshold(), 0, took)) return;
+      const double hope =
+          options_.gap > 0 ? took / 8 : std::min(took, std::max(splits / 6 * columns, took / 8));
+      if (groups_ == 0 && !Done() && Prove(model, Threshold(), 0, hope)) return;
       if (++passes % 6 == 0 && width < 64 && !Done()) Beam(model, width *= 4);
     }
     if (!Done() && groups_ == 0) Prove(model, Threshold(), 0);
