@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
-#include <optional>
+#include <memory>
 #include <set>
 #include <utility>
 
@@ -12,14 +12,9 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
-#include "adapters/runtime/job.h"
-#include "adapters/runtime/plugin_runtime.h"
-#include "adapters/runtime/progress.h"
+#include "adapters/runtime/bench_case.h"
 #include "adapters/runtime/result.h"
 #include "planner/base/status_macros.h"
-#include "planner/operators/law.h"
-#include "planner/plan/costs.h"
-#include "planner/plan/io/evaluate.h"
 #include "plugins/host/services.h"
 
 namespace mergeplan {
@@ -53,10 +48,15 @@ std::string LabelOf(const std::string& strategy, const std::vector<std::string>&
   return same == 1 ? label : strategy;
 }
 
+bool IsMixture(const BenchArguments& arguments) {
+  return absl::StartsWith(*arguments.question.teacher, "mixture:");
+}
+
 // One strategy of the list, ready to be run.
 struct Entry {
-  std::string name;  // of the row
-  std::optional<Job> job;
+  std::string name;                           // as it was asked for
+  std::string label;                          // of the row
+  std::shared_ptr<const BenchCase> prepared;  // null: `status` says why
   absl::Status status;
 };
 
@@ -71,7 +71,9 @@ DistillArguments ArgumentsFor(const BenchArguments& arguments, const std::string
     parts.pop_back();
   }
   const std::string name = absl::StrJoin(parts, ":");
-  if (IsPlanFile(name)) {
+  if (IsPlanFile(name) && IsMixture(arguments)) {
+    out.plan = name;  // its merges; the question is the same for all
+  } else if (IsPlanFile(name)) {
     out.plan = name;
     out.schedule.reset();
     out.teacher_steps.reset();
@@ -112,9 +114,8 @@ std::vector<std::string> AllStrategies(const BenchArguments& arguments,
 
 // Is a plan file about the same question as the others? Its budget may differ only where it says
 // so.
-absl::Status CheckSameQuestion(const Job& job, const Job& first, const std::string& name) {
-  const PlanDocument& a = job.document;
-  const PlanDocument& b = first.document;
+absl::Status CheckSameQuestion(const PlanDocument& a, const PlanDocument& b,
+                               const std::string& name) {
   const auto differs = [&](const char* what) {
     return Misuse(absl::StrCat(name, ": was made for another ", what,
                                " than the other strategies are run with; plan again with the same "
@@ -122,77 +123,14 @@ absl::Status CheckSameQuestion(const Job& job, const Job& first, const std::stri
   };
   if (a.alpha != b.alpha || a.sigma != b.sigma) return differs("schedule");
   if (a.variances != b.variances) return differs("spectrum");
-  if (a.budget.lr != b.budget.lr || a.budget.iterations != b.budget.iterations ||
+  if (a.budget.sgd != b.budget.sgd || a.budget.train_time != b.budget.train_time ||
+      a.budget.lr != b.budget.lr || a.budget.iterations != b.budget.iterations ||
       a.budget.feature_norm != b.budget.feature_norm) {
-    return differs("budget (rate, updates per merge or feature norm)");
+    return differs("budget (rate, updates per merge, feature norm, or training time)");
   }
   if (a.init != b.init) return differs("start");
   if (a.reference != b.reference) return differs("reference");
   if (a.plan.student_steps() != b.plan.student_steps()) return differs("number of student steps");
-  return absl::OkStatus();
-}
-
-// The question of a job under the other budget.
-absl::StatusOr<Job> WithTotalBudget(const Job& job) {
-  Job out = job;
-  const Plan& plan = job.document.plan;
-  out.document.budget =
-      job.document.budget.SharedOver(plan.size(), plan.teacher_steps() - plan.student_steps());
-  MP_ASSIGN_OR_RETURN(out.model, ModelOf(out.document));
-  return out;
-}
-
-BenchRow RowOf(const std::string& name, const Job& job, bool total) {
-  const Plan& plan = job.document.plan;
-  BenchRow row;
-  row.strategy = name;
-  row.total_budget = total;
-  row.iterations = job.document.budget.iterations;
-  row.merges = plan.size();
-  row.rounds = CostsOf(plan).rounds;
-  row.updates = row.iterations * plan.size();
-  row.teacher_calls = CostsOf(plan).teacher_calls * row.iterations * job.document.budget.batch;
-  row.predicted = job.model.Objective(plan);
-  return row;
-}
-
-// One trial: trains the plan and adds what came out to the lists.
-struct Trials {
-  std::vector<double> achieved, surrogate, teacher;
-  double seconds = 0;
-};
-
-absl::Status RunTrial(const Job& job, int trial, const BenchWatch& watch, Trials* trials) {
-  ExecutorOptions options;
-  options.seed = job.seed + static_cast<std::uint64_t>(trial);
-  options.dtype = job.dtype;
-  options.device = job.device;
-  options.stop = watch.stop;
-  MP_ASSIGN_OR_RETURN(Executor executor, Executor::Create(job.model, job.document.plan, options));
-  Checkpointer nowhere = Checkpointer::Nowhere();
-  ProgressPrinter silent(job.plugin->name(), /*quiet=*/true);
-  PluginRuntime runtime(executor, nowhere, silent, watch.stop);
-  MP_RETURN_IF_ERROR(job.plugin->Execute(job.document.plan, runtime, job.parameters));
-  const std::vector<double> value = executor.Value();
-  trials->achieved.push_back(job.model.Objective(value, job.document.reference));
-  trials->surrogate.push_back(job.model.Objective(value, Reference::kSurrogate));
-  trials->teacher.push_back(job.model.Objective(value, Reference::kTeacher));
-  for (const TrainedMerge& record : executor.records()) trials->seconds += record.seconds;
-  return absl::OkStatus();
-}
-
-absl::Status RunRow(const Job& job, int count, const BenchWatch& watch, BenchRow* row) {
-  MP_ASSIGN_OR_RETURN(const ValueLaw law, LawOfValue(job.model, job.document.plan));
-  row->expected = ExpectedObjective(job.model, law, job.document.reference);
-  Trials trials;
-  for (int trial = 0; trial < count; ++trial) {
-    watch.begin(*row, trial);
-    MP_RETURN_IF_ERROR(RunTrial(job, trial, watch, &trials));
-  }
-  row->achieved = SpreadOf(trials.achieved);
-  row->achieved_surrogate = SpreadOf(trials.surrogate);
-  row->achieved_teacher = SpreadOf(trials.teacher);
-  row->seconds = trials.seconds / count;
   return absl::OkStatus();
 }
 
@@ -213,7 +151,7 @@ absl::Status CheckBench(const BenchArguments& arguments) {
     }
   }
   if (!arguments.question.teacher) {
-    return Misuse("--teacher: missing, expected analytic:SPECTRUM.toml");
+    return Misuse("--teacher: missing, expected analytic:SPECTRUM.toml or mixture:MIXTURE.toml");
   }
   return absl::OkStatus();
 }
@@ -236,83 +174,92 @@ absl::StatusOr<BenchResult> RunBench(const BenchArguments& arguments, const Benc
   MP_RETURN_IF_ERROR(CheckBench(arguments));
   LinearPlannerServices services([](LogLevel, std::string_view) {}, watch.stop);
   BenchForecast forecast;
+  // "all" stands for what is not asked for by name.
   std::vector<std::string> names;
+  std::set<std::string> by_all;
   for (const std::string& name : arguments.strategies) {
     if (name != "all") {
       names.push_back(name);
       continue;
     }
-    const std::vector<std::string> all = AllStrategies(arguments, &forecast.left_out);
-    names.insert(names.end(), all.begin(), all.end());
+    for (const std::string& found : AllStrategies(arguments, &forecast.left_out)) {
+      const auto& asked = arguments.strategies;
+      if (std::find(asked.begin(), asked.end(), found) != asked.end()) continue;
+      names.push_back(found);
+      by_all.insert(found);
+    }
   }
 
   // All plans are made before anything is trained: most mistakes show here.
+  const std::shared_ptr<MixtureFits> fits = NoFits();
+  absl::Status failure;
   std::vector<Entry> entries;
-  const Job* first = nullptr;
   for (const std::string& name : names) {
-    Entry entry{LabelOf(name, names), std::nullopt, absl::OkStatus()};
-    absl::StatusOr<Job> job = NewJob(ArgumentsFor(arguments, name), services);
+    const DistillArguments one = ArgumentsFor(arguments, name);
+    absl::StatusOr<std::shared_ptr<const BenchCase>> prepared =
+        IsMixture(arguments) ? MixtureCase(one, arguments.experts, fits, services)
+                             : GaussianCase(one, services);
     if (watch.stop()) return absl::CancelledError("stopped before the training began");
-    if (job.ok()) {
-      entry.job = *std::move(job);
-    } else if (IsMisuse(job.status())) {
-      return Misuse(absl::StrReplaceAll(std::string(job.status().message()),
+    if (!prepared.ok() && IsMisuse(prepared.status())) {
+      return Misuse(absl::StrReplaceAll(std::string(prepared.status().message()),
                                         {{"--strategy: ", "--strategies: "}}));
-    } else {
-      entry.status = job.status();
     }
-    entries.push_back(std::move(entry));
+    if (!prepared.ok() && by_all.contains(name)) {
+      forecast.left_out.emplace_back(prepared.status().message());
+      if (failure.ok()) failure = prepared.status();
+      continue;
+    }
+    entries.push_back(
+        {name, LabelOf(name, names), prepared.ok() ? *prepared : nullptr, prepared.status()});
   }
+  const BenchCase* first = nullptr;
   for (const Entry& entry : entries) {
-    if (!entry.job) continue;
-    if (first == nullptr) first = &*entry.job;
-    MP_RETURN_IF_ERROR(CheckSameQuestion(*entry.job, *first, entry.name));
+    if (entry.prepared == nullptr) continue;
+    if (first == nullptr) first = entry.prepared.get();
+    MP_RETURN_IF_ERROR(
+        CheckSameQuestion(entry.prepared->document(), first->document(), entry.name));
   }
   if (first == nullptr) {
-    return entries.empty()
-               ? absl::NotFoundError("no strategy was found; see mergeplan plugins list")
-               : entries.front().status;
+    if (!entries.empty()) return entries.front().status;
+    return failure.ok() ? absl::NotFoundError("no strategy was found; see mergeplan plugins list")
+                        : failure;
   }
 
   BenchResult result;
-  result.reference = first->document.reference;
-  result.teacher_steps = first->document.plan.teacher_steps();
-  result.student_steps = first->document.plan.student_steps();
-  result.dimensions = first->document.dimensions();
-  result.batch = first->document.budget.batch;
+  result.reference = first->document().reference;
+  result.teacher_steps = first->document().plan.teacher_steps();
+  result.student_steps = first->document().plan.student_steps();
+  result.dimensions = first->document().dimensions();
+  result.batch = first->batch();
   result.trials = arguments.trials;
-  result.init = std::string(ToString(first->document.init));
+  result.init = std::string(ToString(first->document().init));
   result.teacher = *arguments.question.teacher;
-  result.basis = first->teacher.basis();
-  result.schedule = first->document.schedule_spec;
+  result.basis = first->basis();
+  result.schedule = first->document().schedule_spec;
 
-  std::vector<std::pair<BenchRow, std::optional<Job>>> rows;
+  std::vector<std::pair<BenchRow, std::shared_ptr<const BenchCase>>> rows;
   for (const bool total : {false, true}) {
     if (arguments.budget == (total ? "per-merge" : "total")) continue;
     for (const Entry& entry : entries) {
-      if (!entry.job) {
-        BenchRow row;
-        row.strategy = entry.name;
-        row.total_budget = total;
-        row.error = std::string(entry.status.message());
-        rows.emplace_back(std::move(row), std::nullopt);
-        continue;
+      std::shared_ptr<const BenchCase> prepared = entry.prepared;
+      if (prepared != nullptr && total) {
+        MP_ASSIGN_OR_RETURN(prepared, prepared->WithTotalBudget());
       }
-      Job job = *entry.job;
-      if (total) {
-        MP_ASSIGN_OR_RETURN(job, WithTotalBudget(*entry.job));
-      }
-      BenchRow row = RowOf(entry.name, job, total);
-      forecast.runs += arguments.trials;
+      BenchRow row;
+      if (prepared != nullptr) row = prepared->Row();
+      row.strategy = entry.label;
+      row.total_budget = total;
+      if (prepared == nullptr) row.error = std::string(entry.status.message());
+      forecast.runs += prepared != nullptr ? arguments.trials : 0;
       forecast.updates += row.updates * arguments.trials;
       forecast.teacher_calls += row.teacher_calls * arguments.trials;
-      rows.emplace_back(std::move(row), std::move(job));
+      rows.emplace_back(std::move(row), std::move(prepared));
     }
   }
   watch.forecast(forecast);
-  for (auto& [row, job] : rows) {
-    if (job) {
-      const absl::Status status = RunRow(*job, arguments.trials, watch, &row);
+  for (auto& [row, prepared] : rows) {
+    if (prepared != nullptr) {
+      const absl::Status status = prepared->Run(arguments.trials, watch, &row);
       if (absl::IsCancelled(status) && watch.stop()) {
         result.stopped = true;
         break;
@@ -321,6 +268,7 @@ absl::StatusOr<BenchResult> RunBench(const BenchArguments& arguments, const Benc
     }
     result.rows.push_back(std::move(row));
   }
+  result.training = first->training();
   result.peak_memory_bytes = PeakMemoryBytes();
   return result;
 }

@@ -2,6 +2,8 @@
 
 #include <cstdint>
 #include <functional>
+#include <limits>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -12,6 +14,13 @@
 
 namespace mergeplan {
 
+// How the students of a mixture are trained; what is absent has the paper's value.
+struct ExpertArguments {
+  std::optional<std::int64_t> fit_iterations;  // of the student of single steps, 10,000
+  std::optional<int> experts, hidden;          // 8, 64
+  std::optional<double> train_time;            // s of the linear model behind the prediction, 6.4
+};
+
 // What `mergeplan bench` was told.
 struct BenchArguments {
   // The question, the teacher and how is trained; `plan`, `strategy`, `parameters`, `output` and
@@ -20,6 +29,7 @@ struct BenchArguments {
   // "all", or names of plugins, paths of libraries or plan files; a plugin's parameters follow its
   // name: progressive:factor=4.
   std::vector<std::string> strategies = {"all"};
+  ExpertArguments experts;
   std::string budget = "both";  // per-merge, total, both
   int trials = 3;               // runs of each strategy, with the seeds seed, seed+1, ...
 };
@@ -40,9 +50,11 @@ struct BenchRow {
   std::int64_t iterations = 0;  // updates of one merge
   int merges = 0, rounds = 0;
   double predicted = 0;  // objective of the plan in the linear model, for the reference asked for
-  double expected = 0;   // the same with the noise of SGD: the mean of what is achieved
-  Spread achieved;       // for the reference asked for
-  Spread achieved_surrogate, achieved_teacher;
+  // The same with the noise of SGD, the mean of what is achieved; NaN where nobody knows.
+  double expected = std::numeric_limits<double>::quiet_NaN();
+  Spread achieved;            // for the reference asked for
+  Spread achieved_surrogate;  // NaN where the students are not linear
+  Spread achieved_teacher;
   std::int64_t updates = 0, teacher_calls = 0;  // of one trial
   double seconds = 0;                           // of training one trial, mean
   std::string error;  // why there are no figures; then the rest has no meaning
@@ -51,7 +63,7 @@ struct BenchRow {
 struct BenchResult {
   Reference reference = Reference::kSurrogate;
   int teacher_steps = 0, student_steps = 0, dimensions = 0, trials = 0, batch = 0;
-  std::string init, teacher, basis, schedule;
+  std::string init, teacher, basis, schedule, training;
   std::vector<BenchRow> rows;  // by budget, then in the order asked for
   bool stopped = false;        // by the user: rows that were not reached are left out
   std::int64_t peak_memory_bytes = 0;

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
@@ -14,6 +15,14 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 std::string_view BudgetWord(bool total) { return total ? "total" : "per-merge"; }
+
+// What nobody knows is left out.
+std::string Number(double value) {
+  return std::isnan(value) ? "-" : absl::StrFormat("%.6g", value);
+}
+std::string CsvNumber(double value) {
+  return std::isnan(value) ? "" : absl::StrFormat("%.17g", value);
+}
 
 Json SpreadJson(const Spread& spread, int trials) {
   Json out = {{"mean", spread.mean}};
@@ -35,11 +44,11 @@ std::string Field(const std::string& text) {
 std::string BenchText(const BenchResult& result) {
   std::string out = absl::StrFormat(
       "%s, basis %s: %d dimensions, %d teacher steps (%s) into %d, start %s, batch %d, %d trial%s\n"
-      "errors against the %s; expected: as predicted, with the noise of SGD\n",
+      "errors against the %s; expected: as predicted, with the noise of SGD\n%s\n",
       result.teacher, result.basis, result.dimensions, result.teacher_steps, result.schedule,
       result.student_steps, result.init, result.batch, result.trials,
       result.trials == 1 ? "" : "s, achieved: mean and half of its 95 % interval",
-      std::string(ToString(result.reference)));
+      std::string(ToString(result.reference)), result.training);
   size_t width = 8;
   for (const BenchRow& row : result.rows) width = std::max(width, row.strategy.size());
   const int w = static_cast<int>(width);
@@ -63,9 +72,9 @@ std::string BenchText(const BenchResult& result) {
         result.trials == 1
             ? absl::StrFormat("%.6g", row.achieved.mean)
             : absl::StrFormat("%.6g +- %.2g", row.achieved.mean, row.achieved.half_width);
-    absl::StrAppendFormat(&out, "%-*s %7d %8d %12.6g %12.6g %24s %12.4g %7.2f s\n", w, row.strategy,
-                          row.merges, row.iterations, row.predicted, row.expected, achieved,
-                          static_cast<double>(row.teacher_calls), row.seconds);
+    absl::StrAppendFormat(&out, "%-*s %7d %8d %12s %12s %24s %12.4g %7.2f s\n", w, row.strategy,
+                          row.merges, row.iterations, Number(row.predicted), Number(row.expected),
+                          achieved, static_cast<double>(row.teacher_calls), row.seconds);
   }
   absl::StrAppendFormat(&out, "\npeak memory %.0f MB\n",
                         static_cast<double>(result.peak_memory_bytes) / 1e6);
@@ -83,6 +92,7 @@ std::string BenchJson(const BenchResult& result) {
               {"reference", std::string(ToString(result.reference))},
               {"batch", result.batch},
               {"trials", result.trials},
+              {"training", result.training},
               {"stopped", result.stopped},
               {"peak_memory_bytes", result.peak_memory_bytes},
               {"rows", Json::array()}};
@@ -95,9 +105,11 @@ std::string BenchJson(const BenchResult& result) {
       entry["updates"] = row.updates;
       entry["teacher_calls"] = row.teacher_calls;
       entry["predicted_error"] = row.predicted;
-      entry["expected_error"] = row.expected;
+      if (!std::isnan(row.expected)) entry["expected_error"] = row.expected;
       entry["achieved_error"] = SpreadJson(row.achieved, result.trials);
-      entry["achieved_surrogate"] = SpreadJson(row.achieved_surrogate, result.trials);
+      if (!std::isnan(row.achieved_surrogate.mean)) {
+        entry["achieved_surrogate"] = SpreadJson(row.achieved_surrogate, result.trials);
+      }
       entry["achieved_teacher"] = SpreadJson(row.achieved_teacher, result.trials);
       entry["seconds"] = row.seconds;
     } else {
@@ -117,11 +129,14 @@ std::string BenchCsv(const BenchResult& result) {
   for (const BenchRow& row : result.rows) {
     absl::StrAppend(&out, Field(row.strategy), ",", std::string(BudgetWord(row.total_budget)), ",");
     if (row.error.empty()) {
-      absl::StrAppendFormat(
-          &out, "%d,%d,%d,%d,%d,%.17g,%.17g,%.17g,%.17g,%.17g,%.17g,%.17g,%.6g,%d,\n", row.merges,
-          row.rounds, row.iterations, row.updates, row.teacher_calls, row.predicted, row.expected,
-          row.achieved.mean, row.achieved.deviation, row.achieved.half_width,
-          row.achieved_surrogate.mean, row.achieved_teacher.mean, row.seconds, result.trials);
+      absl::StrAppend(&out, row.merges, ",", row.rounds, ",", row.iterations, ",", row.updates, ",",
+                      row.teacher_calls);
+      for (const double number :
+           {row.predicted, row.expected, row.achieved.mean, row.achieved.deviation,
+            row.achieved.half_width, row.achieved_surrogate.mean, row.achieved_teacher.mean}) {
+        absl::StrAppend(&out, ",", CsvNumber(number));
+      }
+      absl::StrAppendFormat(&out, ",%.6g,%d,\n", row.seconds, result.trials);
     } else {
       absl::StrAppend(&out, ",,,,,,,,,,,,,", result.trials, ",", Field(row.error), "\n");
     }

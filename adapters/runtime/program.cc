@@ -64,7 +64,7 @@ Exit codes: 0 done, 1 failed, 2 misuse, 3 stopped (Ctrl-C); go on with --resume.
 
 // What is asked: of every strategy alike.
 void AddQuestion(CLI::App* command, DistillArguments& a) {
-  Add(command, "--teacher", a.teacher, "analytic:SPECTRUM.toml");
+  Add(command, "--teacher", a.teacher, "analytic:SPECTRUM.toml; bench: also mixture:MIXTURE.toml");
   // Checked as text, since CLI11 only says of what the type does not hold that it cannot convert
   // it.
   const CLI::Range counts(1, std::numeric_limits<int>::max());
@@ -133,6 +133,17 @@ CLI::App* AddBench(CLI::App& app, BenchArguments& a, BenchOutput& output) {
   command->add_option("--trials", a.trials, "Runs of each, with seeds from --seed on")
       ->check(CLI::Range(1, 1000000))
       ->capture_default_str();
+  CLI::Option_group* experts = command->add_option_group(
+      "mixture", "Of a mixture teacher, whose students are affine mixtures of experts");
+  Add(experts, "--fit-iterations", a.experts.fit_iterations,
+      "Updates of the student of single steps, from which merges start [10000]")
+      ->check(CLI::Range(std::int64_t{0}, kLargest));
+  Add(experts, "--experts", a.experts.experts, "Experts of a student [8]")
+      ->check(CLI::Range(1, 4096));
+  Add(experts, "--hidden", a.experts.hidden, "Width of its hidden layers [64]")
+      ->check(CLI::Range(1, 65536));
+  Add(experts, "--train-time", a.experts.train_time,
+      "Time s of the linear model behind plans and predictions [6.4]");
   command->add_option("-o,--output", output.file, "Also write the table: a .csv or .json file");
   command->add_flag("--quiet", output.quiet, "No progress and no forecast");
   command->add_flag("--json", output.json, "Print one JSON object");

@@ -12,6 +12,8 @@
 
 #include "adapters/runtime/bench_command.h"
 #include "planner/base/file.h"
+#include "planner/mixture/mixture.h"
+#include "planner/mixture/mixture_io.h"
 #include "planner/runs/result_file.h"
 #include "tests/adapters/runtime/distill_program.h"
 
@@ -148,12 +150,90 @@ TEST_F(Bench, OneFailureDoesNotSpoilTheOthers) {
               AllOf(HasSubstr("broken.toml"), HasSubstr("failed: "), HasSubstr("vanilla")));
 }
 
+// Students of a mixture: small nets, few updates.
+class MixtureBench : public Bench {
+ protected:
+  void SetUp() override {
+    const auto circle = CircleMixture(3, 2.0, 0.3);
+    ASSERT_TRUE(circle.ok()) << circle.status();
+    ASSERT_TRUE(WriteMixture(*circle, File("mixture.toml")).ok());
+  }
+  std::vector<std::string> Modes(const std::vector<std::string>& more) const {
+    std::vector<std::string> a = {"bench",
+                                  "--teacher",
+                                  "mixture:" + File("mixture.toml"),
+                                  "--teacher-steps",
+                                  "4",
+                                  "--schedule",
+                                  "cosine",
+                                  "--iterations",
+                                  "60",
+                                  "--fit-iterations",
+                                  "200",
+                                  "--batch",
+                                  "256",
+                                  "--hidden",
+                                  "16",
+                                  "--experts",
+                                  "3",
+                                  "--quiet"};
+    a.insert(a.end(), more.begin(), more.end());
+    return a;
+  }
+};
+
+TEST_F(MixtureBench, TrainsUnderBothBudgets) {
+  const Outcome outcome =
+      Run(Modes({"--strategies", "vanilla,boot", "--trials", "2", "--lr", "0.01", "--json"}));
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const Json json = Json::parse(outcome.out);
+  EXPECT_EQ(json["reference"], "teacher");
+  EXPECT_EQ(json["batch"], 256);
+  EXPECT_THAT(json["training"].get<std::string>(), HasSubstr("affine mixtures of 3 experts"));
+  ASSERT_EQ(json["rows"].size(), 4u);
+  for (const Json& row : json["rows"]) {
+    EXPECT_FALSE(row.contains("expected_error"));
+    EXPECT_FALSE(row.contains("achieved_surrogate"));
+    EXPECT_GT(row["achieved_error"]["mean"], 0);
+    EXPECT_GT(row["achieved_error"]["standard_deviation"], 0);
+  }
+  EXPECT_EQ(json["rows"][2]["updates_per_merge"], 180);  // vanilla, with what BOOT spends
+  EXPECT_LT(json["rows"][2]["achieved_error"]["mean"], json["rows"][0]["achieved_error"]["mean"]);
+  // BOOT trains the same under both, from the same fits and seeds.
+  EXPECT_EQ(json["rows"][3]["achieved_error"], json["rows"][1]["achieved_error"]);
+  // One step of the teacher per child that is a step: 4 for every plan of 4 steps.
+  EXPECT_EQ(json["rows"][0]["teacher_calls"], 4 * 60 * 256);
+}
+
+TEST_F(MixtureBench, TellsWhatItCannotDo) {
+  const std::vector<std::pair<std::vector<std::string>, std::string>> cases = {
+      {{"--reference", "surrogate"}, "only the teacher can be the reference"},
+      {{"--device", "cuda"}, "train on the CPU"},
+      {{"--basis", "pca"}, "--basis: means nothing for a mixture"},
+      {{"--train-time", "0"}, "--train-time"},
+      {{"--experts", "0"}, "--experts"},
+      {{"--student-steps", "5"}, "expected 1..4"},
+      {{"--strategies", "nope"}, "--strategies: plugin nope: not found"},
+      {{"--init", "none"}, "none"},
+  };
+  for (const auto& [more, message] : cases) {
+    const Outcome outcome = Run(Modes(more));
+    EXPECT_EQ(outcome.code, 2) << message;
+    EXPECT_THAT(outcome.err, AllOf(HasSubstr("mergeplan bench: "), HasSubstr(message)));
+  }
+  std::vector<std::string> missing = Modes({});
+  missing[2] = "mixture:" + File("none.toml");
+  const Outcome outcome = Run(missing);
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_THAT(outcome.err, HasSubstr("none.toml"));
+}
+
 TEST_F(Bench, WrongOptionsAreMisuse) {
   const std::vector<std::pair<std::vector<std::string>, std::string>> cases = {
       {{"--strategies", "nope"}, "--strategies: plugin nope: not found"},
       {{"--strategies", "boot,boot"}, "boot stands there twice"},
       {{"--strategies", ""}, "holds an empty name"},
-      {{"--strategies", "progressive:factor=1"}, "expected 2 or more"},
+      {{"--strategies", "progressive:factor=1"}, "expected an integer from 2"},
       {{"--strategies", "progressive:fctor=2"}, "unknown parameter \"fctor\""},
       {{"--budget", "half"}, "expected per-merge, total or both"},
       {{"--trials", "0"}, "--trials"},

@@ -1,0 +1,53 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "adapters/runtime/arguments.h"
+#include "adapters/runtime/bench.h"
+#include "planner/plan/io/document.h"
+#include "plugins/host/host.h"
+
+namespace mergeplan {
+
+// One strategy with its plan, ready to be trained: what RunBench knows of a kind of teacher.
+class BenchCase {
+ public:
+  virtual ~BenchCase() = default;
+
+  // The plan and the question that it was made for.
+  virtual const PlanDocument& document() const = 0;
+  // Samples per update.
+  virtual int batch() const = 0;
+  // Axes in which the teacher's data is seen, and what is trained how, for people.
+  virtual std::string basis() const = 0;
+  virtual std::string training() const = 0;
+
+  // The same plan with the updates that BOOT would make in all, shared by its merges.
+  virtual absl::StatusOr<std::shared_ptr<const BenchCase>> WithTotalBudget() const = 0;
+  // What is known before training; the caller fills in `strategy` and `total_budget`.
+  virtual BenchRow Row() const = 0;
+  // Trains `trials` times and fills in what came out. CANCELLED when watch.stop said so.
+  virtual absl::Status Run(int trials, const BenchWatch& watch, BenchRow* row) const = 0;
+};
+
+// `arguments` name one strategy or plan. The students are linear; trials are runs with seeds that
+// follow each other.
+absl::StatusOr<std::shared_ptr<const BenchCase>> GaussianCase(const DistillArguments& arguments,
+                                                              PlannerServices& services);
+
+// What all strategies of one mixture share: the students of single steps that merges start from.
+struct MixtureFits;
+std::shared_ptr<MixtureFits> NoFits();
+
+// The same for --teacher mixture:PATH. The students are affine mixtures of experts.
+absl::StatusOr<std::shared_ptr<const BenchCase>> MixtureCase(const DistillArguments& arguments,
+                                                             const ExpertArguments& experts,
+                                                             std::shared_ptr<MixtureFits> fits,
+                                                             PlannerServices& services);
+
+}  // namespace mergeplan

@@ -1,0 +1,103 @@
+#include <cstdint>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "adapters/runtime/bench_case.h"
+#include "adapters/runtime/job.h"
+#include "adapters/runtime/plugin_runtime.h"
+#include "adapters/runtime/progress.h"
+#include "planner/base/status_macros.h"
+#include "planner/operators/law.h"
+#include "planner/plan/costs.h"
+#include "planner/plan/io/evaluate.h"
+
+namespace mergeplan {
+namespace {
+
+class LinearStudents : public BenchCase {
+ public:
+  explicit LinearStudents(Job job) : job_(std::move(job)) {}
+
+  const PlanDocument& document() const override { return job_.document; }
+  int batch() const override { return job_.document.budget.batch; }
+  std::string basis() const override { return job_.teacher.basis(); }
+  std::string training() const override {
+    return absl::StrCat("linear students, SGD with rate ", job_.document.budget.lr);
+  }
+
+  absl::StatusOr<std::shared_ptr<const BenchCase>> WithTotalBudget() const override {
+    Job job = job_;
+    const Plan& plan = job_.document.plan;
+    job.document.budget =
+        job_.document.budget.SharedOver(plan.size(), plan.teacher_steps() - plan.student_steps());
+    MP_ASSIGN_OR_RETURN(job.model, ModelOf(job.document));
+    return std::make_shared<LinearStudents>(std::move(job));
+  }
+
+  BenchRow Row() const override {
+    const Plan& plan = job_.document.plan;
+    BenchRow row;
+    row.iterations = job_.document.budget.iterations;
+    row.merges = plan.size();
+    row.rounds = CostsOf(plan).rounds;
+    row.updates = row.iterations * plan.size();
+    row.teacher_calls = CostsOf(plan).teacher_calls * row.iterations * batch();
+    row.predicted = job_.model.Objective(plan);
+    return row;
+  }
+
+  absl::Status Run(int trials, const BenchWatch& watch, BenchRow* row) const override {
+    MP_ASSIGN_OR_RETURN(const ValueLaw law, LawOfValue(job_.model, job_.document.plan));
+    row->expected = ExpectedObjective(job_.model, law, job_.document.reference);
+    Errors errors;
+    for (int trial = 0; trial < trials; ++trial) {
+      watch.begin(*row, trial);
+      MP_RETURN_IF_ERROR(RunTrial(trial, watch, &errors));
+    }
+    row->achieved = SpreadOf(errors.achieved);
+    row->achieved_surrogate = SpreadOf(errors.surrogate);
+    row->achieved_teacher = SpreadOf(errors.teacher);
+    row->seconds = errors.seconds / trials;
+    return absl::OkStatus();
+  }
+
+ private:
+  struct Errors {
+    std::vector<double> achieved, surrogate, teacher;  // one per trial
+    double seconds = 0;
+  };
+
+  absl::Status RunTrial(int trial, const BenchWatch& watch, Errors* errors) const {
+    ExecutorOptions options;
+    options.seed = job_.seed + static_cast<std::uint64_t>(trial);
+    options.dtype = job_.dtype;
+    options.device = job_.device;
+    options.stop = watch.stop;
+    MP_ASSIGN_OR_RETURN(Executor executor,
+                        Executor::Create(job_.model, job_.document.plan, options));
+    Checkpointer nowhere = Checkpointer::Nowhere();
+    ProgressPrinter silent(job_.plugin->name(), /*quiet=*/true);
+    PluginRuntime runtime(executor, nowhere, silent, watch.stop);
+    MP_RETURN_IF_ERROR(job_.plugin->Execute(job_.document.plan, runtime, job_.parameters));
+    const std::vector<double> value = executor.Value();
+    errors->achieved.push_back(job_.model.Objective(value, job_.document.reference));
+    errors->surrogate.push_back(job_.model.Objective(value, Reference::kSurrogate));
+    errors->teacher.push_back(job_.model.Objective(value, Reference::kTeacher));
+    for (const TrainedMerge& record : executor.records()) errors->seconds += record.seconds;
+    return absl::OkStatus();
+  }
+
+  Job job_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::shared_ptr<const BenchCase>> GaussianCase(const DistillArguments& arguments,
+                                                              PlannerServices& services) {
+  MP_ASSIGN_OR_RETURN(Job job, NewJob(arguments, services));
+  return std::make_shared<LinearStudents>(std::move(job));
+}
+
+}  // namespace mergeplan
