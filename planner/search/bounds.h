@@ -44,8 +44,8 @@ struct Bounds {
   // Makes the bounds anew from what a pass has left: the siblings in the proof above are then at
   // the best of what is left, and parts of which nothing is left make no context. They hold for the
   // plans whose objective is below the pass's threshold, no longer for all. False where `stop` said
-  // true; the bounds are then of no use. The time is that of the parts that are left and of the pairs
-  // of them (tighten.cc).
+  // true; the bounds are then of no use. The time is that of the parts that are left and of the
+  // pairs of them (tighten.cc).
   bool Tighten(const Model& model, const Survivors& survivors, int threads,
                const std::function<bool()>& stop);
   // Bytes that Make will need.

@@ -201,6 +201,23 @@ TEST(Kernels, AgreeWithPlainLoops) {
     Absorb(n, better.data(), u.data(), sign.data());
     EXPECT_TRUE(Dominates(n, better.data(), x.data(), sign.data()));
     EXPECT_TRUE(Dominates(n, better.data(), u.data(), sign.data()));
+    std::vector<double> worst = a;
+    KeepWorse(n, rule, u.data(), v.data(), sign.data(), worst.data());
+    std::vector<double> errors[4] = {x, x, x, x};  // of u at its best and worst, and of v
+    std::vector<double> left(n), right(n), line = x;
+    CandidateValue(n, rule, b.data(), v.data(), left.data());
+    CandidateValue(n, rule, u.data(), b.data(), right.data());
+    LessenThrough(n, rule, {u.data(), b.data(), errors[0].data(), errors[1].data()},
+                  {v.data(), b.data(), errors[2].data(), errors[3].data()}, a.data(), b.data());
+    LessenOnLine(n, x.data(), a.data(), b.data(), line.data());
+    for (std::size_t c = 0; c < n; ++c) {
+      EXPECT_EQ(worst[c], sign[c] > 0 ? std::min(a[c], x[c]) : std::max(a[c], x[c]));
+      EXPECT_EQ(line[c], std::min(x[c], a[c] + b[c] * x[c]));
+      EXPECT_EQ(errors[0][c], line[c]);
+      EXPECT_EQ(errors[1][c], std::min(x[c], a[c] + b[c] * left[c]));
+      EXPECT_EQ(errors[2][c], line[c]);
+      EXPECT_EQ(errors[3][c], std::min(x[c], a[c] + b[c] * right[c]));
+    }
     std::vector<double> worse = x;
     worse[n - 1] -= 1e-9 * sign[n - 1];
     EXPECT_TRUE(Dominates(n, x.data(), worse.data(), sign.data()));

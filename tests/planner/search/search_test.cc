@@ -38,6 +38,31 @@ TEST(Solve, TwoDimensionsAroundOne) {
   EXPECT_LE(result.objective - result.lower_bound, 2 * result.tolerance);
 }
 
+// Thousands of its plans are within 1e-12 of the best, which the general passes found as well.
+TEST(Solve, ThousandsOfPlansNextToTheBest) {
+  const SearchResult result = Exact(MakeModel({1.05, 1.50}, 32, 6.4));
+  EXPECT_EQ(result.status, SearchStatus::kOptimal);
+  EXPECT_NEAR(result.objective, 2.0198564817246e-4, 1e-16);
+  EXPECT_LE(result.objective - result.lower_bound, 2 * result.tolerance);
+}
+
+// Long enough for beams along a grid: what is certified within a gap holds against the proven best.
+TEST(Solve, ManyStepsInSeveralBlocks) {
+  for (int blocks : {1, 2, 3}) {
+    const Model model = MakeModel({0.3, 0.8, 1.3, 2.5, 4}, 96, 1.6);
+    const SearchResult best = Exact(model, blocks);
+    EXPECT_EQ(best.status, SearchStatus::kOptimal) << best.guarantee;
+    SearchOptions options;
+    options.gap = 0.02;
+    options.student_steps = blocks;
+    const SearchResult near = *Solve(model, options);
+    EXPECT_LE(near.gap(), options.gap);
+    EXPECT_LE(near.lower_bound, best.objective);
+    EXPECT_LE(best.lower_bound, near.objective);
+    EXPECT_LE(near.objective * (1 - options.gap), best.objective + best.tolerance);
+  }
+}
+
 // Merges of three and more merged blocks are better than what Algorithm 1 tries.
 TEST(Solve, NaryBeatsBinary) {
   const Model model = MakeModel({1.2}, 32, 1.6);
