@@ -56,7 +56,7 @@ absl::StatusOr<EvaluationResult> PluginRuntime::Evaluate() {
   const Model& model = executor_.model();
   EvaluationResult result;
   result.merges_trained = executor_.merges_trained();
-  result.predicted = model.Objective(executor_.plan());
+  result.predicted = model.Objective(executor_.PredictedValue(), model.spec().reference);
   result.achieved = model.Objective(executor_.Value(), model.spec().reference);
   return result;
 }
