@@ -9,6 +9,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "adapters/linear/recipe.h"
 #include "planner/base/status_macros.h"
 #include "planner/schedule/schedule.h"
 
@@ -86,6 +87,14 @@ absl::Status CheckArguments(const DistillArguments& arguments) {
       return Misuse(absl::StrCat(option, ": is empty, expected a value; give one or leave it out"));
     }
   }
+  for (const auto& [option, text] : a.training) {
+    if (text.empty()) {
+      return Misuse(
+          absl::StrCat("--", option, ": is empty, expected a value; give one or leave it out"));
+    }
+  }
+  // What stands beside a run's own options is judged with them.
+  if (!a.resume) MP_RETURN_IF_ERROR(AsMisuse(Recipe::Parse(a.training).status()));
   for (const std::string& folder : a.plugin_folders) {
     if (folder.empty()) return Misuse("--plugin-dir: is empty, expected a folder of plugins");
   }

@@ -21,6 +21,7 @@ struct DistillArguments {
   std::optional<double> lr, feature_norm;
   std::optional<std::int64_t> iterations, seed;
   std::optional<std::string> teacher, device, dtype;
+  std::map<std::string, std::string> training;  // options of Recipe, by name without dashes
   std::vector<std::string> plugin_folders;
   std::vector<std::string> parameters;  // NAME=VALUE, for the plugin
   int threads = 0;

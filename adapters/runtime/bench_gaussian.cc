@@ -1,4 +1,5 @@
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -18,13 +19,17 @@ namespace {
 
 class LinearStudents : public BenchCase {
  public:
-  explicit LinearStudents(Job job) : job_(std::move(job)) {}
+  LinearStudents(Job job, int threads) : job_(std::move(job)), threads_(threads) {}
 
   const PlanDocument& document() const override { return job_.document; }
   int batch() const override { return job_.document.budget.batch; }
   std::string basis() const override { return job_.teacher.basis(); }
   std::string training() const override {
-    return absl::StrCat("linear students, SGD with rate ", job_.document.budget.lr);
+    std::string text = absl::StrCat("linear students, rate ", job_.document.budget.lr);
+    for (const auto& [option, value] : job_.recipe.Options()) {
+      absl::StrAppend(&text, ", ", option, " ", value);
+    }
+    return text;
   }
 
   absl::StatusOr<std::shared_ptr<const BenchCase>> WithTotalBudget() const override {
@@ -33,7 +38,7 @@ class LinearStudents : public BenchCase {
     job.document.budget =
         job_.document.budget.SharedOver(plan.size(), plan.teacher_steps() - plan.student_steps());
     MP_ASSIGN_OR_RETURN(job.model, ModelOf(job.document));
-    return std::make_shared<LinearStudents>(std::move(job));
+    return std::make_shared<LinearStudents>(std::move(job), threads_);
   }
 
   BenchRow Row() const override {
@@ -44,13 +49,21 @@ class LinearStudents : public BenchCase {
     row.rounds = CostsOf(plan).rounds;
     row.updates = row.iterations * plan.size();
     row.teacher_calls = CostsOf(plan).teacher_calls * row.iterations * batch();
-    row.predicted = job_.model.Objective(plan);
+    // As the recipe has it, the mean over the noise; for plain SGD the objective of the plan.
+    const absl::StatusOr<Executor> executor =
+        Executor::Create(job_.model, plan, OptionsOf(/*trial=*/0));
+    row.predicted = executor.ok()
+                        ? job_.model.Objective(executor->PredictedValue(), job_.document.reference)
+                        : std::numeric_limits<double>::quiet_NaN();
     return row;
   }
 
   absl::Status Run(int trials, const BenchWatch& watch, BenchRow* row) const override {
-    MP_ASSIGN_OR_RETURN(const ValueLaw law, LawOfValue(job_.model, job_.document.plan));
-    row->expected = ExpectedObjective(job_.model, law, job_.document.reference);
+    if (job_.recipe.is_plain() && job_.recipe.draws != Draws::kFixed &&
+        job_.recipe.accumulate == 1) {
+      MP_ASSIGN_OR_RETURN(const ValueLaw law, LawOfValue(job_.model, job_.document.plan));
+      row->expected = ExpectedObjective(job_.model, law, job_.document.reference);
+    }
     Errors errors;
     for (int trial = 0; trial < trials; ++trial) {
       watch.begin(*row, trial);
@@ -69,11 +82,18 @@ class LinearStudents : public BenchCase {
     double seconds = 0;
   };
 
-  absl::Status RunTrial(int trial, const BenchWatch& watch, Errors* errors) const {
+  ExecutorOptions OptionsOf(int trial) const {
     ExecutorOptions options;
     options.seed = job_.seed + static_cast<std::uint64_t>(trial);
     options.dtype = job_.dtype;
     options.device = job_.device;
+    options.threads = threads_;
+    options.recipe = job_.recipe;
+    return options;
+  }
+
+  absl::Status RunTrial(int trial, const BenchWatch& watch, Errors* errors) const {
+    ExecutorOptions options = OptionsOf(trial);
     options.stop = watch.stop;
     MP_ASSIGN_OR_RETURN(Executor executor,
                         Executor::Create(job_.model, job_.document.plan, options));
@@ -90,6 +110,7 @@ class LinearStudents : public BenchCase {
   }
 
   Job job_;
+  int threads_;
 };
 
 }  // namespace
@@ -97,7 +118,7 @@ class LinearStudents : public BenchCase {
 absl::StatusOr<std::shared_ptr<const BenchCase>> GaussianCase(const DistillArguments& arguments,
                                                               PlannerServices& services) {
   MP_ASSIGN_OR_RETURN(Job job, NewJob(arguments, services));
-  return std::make_shared<LinearStudents>(std::move(job));
+  return std::make_shared<LinearStudents>(std::move(job), arguments.threads);
 }
 
 }  // namespace mergeplan

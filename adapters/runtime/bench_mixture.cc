@@ -212,6 +212,11 @@ absl::Status CheckOptions(const DistillArguments& arguments, const ExpertArgumen
     return Misuse(absl::StrCat(arguments.basis ? "--basis" : "--feature-norm",
                                ": means nothing for a mixture; leave the option out"));
   }
+  if (!arguments.training.empty()) {
+    return Misuse(absl::StrCat("--", arguments.training.begin()->first,
+                               ": the students of a mixture are trained by Adam, as it is; leave "
+                               "the option out"));
+  }
   if (experts.train_time && !(*experts.train_time > 0 && std::isfinite(*experts.train_time))) {
     return Misuse(
         absl::StrCat("--train-time ", *experts.train_time, ": expected a positive, finite number"));

@@ -17,7 +17,13 @@ namespace {
 using Type = NpzWriter::Type;
 using Shape = std::vector<std::int64_t>;
 
-constexpr int kFormat = 1;
+constexpr int kFormat = 2;
+
+// What an optimizer keeps besides the parameters; written where it is there.
+constexpr std::pair<const char*, std::vector<double> TrainerState::*> kMoments[] = {
+    {"active_first", &TrainerState::first},
+    {"active_second", &TrainerState::second},
+    {"active_average", &TrainerState::average}};
 
 std::vector<double> Digits(const std::string& text) { return {text.begin(), text.end()}; }
 
@@ -93,12 +99,19 @@ absl::Status WriteCheckpoint(const ExecutorState& state, const std::string& fing
             active.state.parameters);
     npz.Add("active_curve", {group, static_cast<std::int64_t>(active.state.curve.size()) / group},
             active.state.curve);
-    std::vector<double> bytes;
-    for (const std::vector<std::uint8_t>& generator : active.state.generators) {
-      bytes.insert(bytes.end(), generator.begin(), generator.end());
+    for (const auto& [name, member] : kMoments) {
+      const std::vector<double>& values = active.state.*member;
+      if (values.empty()) continue;
+      npz.Add(name, {group, static_cast<std::int64_t>(values.size()) / group}, values);
     }
-    npz.Add("active_generators", {streams, static_cast<std::int64_t>(bytes.size()) / streams},
-            bytes, Type::kUint8);
+    if (streams > 0) {
+      std::vector<double> bytes;
+      for (const std::vector<std::uint8_t>& generator : active.state.generators) {
+        bytes.insert(bytes.end(), generator.begin(), generator.end());
+      }
+      npz.Add("active_generators", {streams, static_cast<std::int64_t>(bytes.size()) / streams},
+              bytes, Type::kUint8);
+    }
   }
   return npz.Write(path);
 }
@@ -110,8 +123,11 @@ absl::StatusOr<ExecutorState> ReadCheckpoint(const std::string& fingerprint,
   }
   MP_ASSIGN_OR_RETURN(const NpyArray format, ReadShaped(path, "format", {1}));
   if (format.values[0] != kFormat) {
-    return absl::FailedPreconditionError(
-        absl::StrCat(path, ": format ", format.values[0], ", this version reads ", kFormat));
+    return absl::FailedPreconditionError(absl::StrCat(
+        path, ": is a checkpoint of format ", format.values[0], ", this version reads ", kFormat,
+        format.values[0] < kFormat
+            ? "; an older version of mergeplan, which drew other noise, wrote it"
+            : "; a newer version of mergeplan wrote it"));
   }
   MP_ASSIGN_OR_RETURN(const NpyArray print, ReadShaped(path, "fingerprint", {-1}));
   if (print.values != Digits(fingerprint)) {
@@ -153,12 +169,18 @@ absl::StatusOr<ExecutorState> ReadCheckpoint(const std::string& fingerprint,
   MP_ASSIGN_OR_RETURN(const NpyArray spent, ReadShaped(path, "active_seconds", {1}));
   MP_ASSIGN_OR_RETURN(NpyArray parameters, ReadShaped(path, "active_parameters", {group, -1}));
   MP_ASSIGN_OR_RETURN(NpyArray curve, ReadShaped(path, "active_curve", {group, -1}));
-  MP_ASSIGN_OR_RETURN(const NpyArray generators, ReadShaped(path, "active_generators", {-1, -1}));
   for (const double merge : active.values) state.active.merges.push_back(static_cast<int>(merge));
   state.active.seconds = spent.values[0];
   state.active.state.updates = static_cast<std::int64_t>(updates.values[0]);
   state.active.state.parameters = std::move(parameters.values);
   state.active.state.curve = std::move(curve.values);
+  for (const auto& [name, member] : kMoments) {
+    if (!has(name)) continue;
+    MP_ASSIGN_OR_RETURN(NpyArray moments, ReadShaped(path, name, {group, -1}));
+    state.active.state.*member = std::move(moments.values);
+  }
+  if (!has("active_generators")) return state;
+  MP_ASSIGN_OR_RETURN(const NpyArray generators, ReadShaped(path, "active_generators", {-1, -1}));
   for (std::int64_t s = 0; s < generators.shape[0]; ++s) {
     const std::vector<double> row = Row(generators, s);
     std::vector<std::uint8_t> bytes(row.size());

@@ -14,15 +14,6 @@
 
 namespace mergeplan {
 
-absl::StatusOr<DType> ParseDType(const std::string& word) {
-  if (word == "float32") return DType::kFloat32;
-  if (word == "float64") return DType::kFloat64;
-  return absl::InvalidArgumentError(
-      absl::StrCat("dtype '", word, "': expected float32 or float64"));
-}
-
-std::string ToString(DType dtype) { return dtype == DType::kFloat32 ? "float32" : "float64"; }
-
 std::string Device::ToString() const { return cuda ? absl::StrCat("cuda:", index) : "cpu"; }
 
 absl::StatusOr<Device> OpenDevice(const std::string& word) {

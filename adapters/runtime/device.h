@@ -7,11 +7,7 @@
 
 namespace mergeplan {
 
-// Where training runs and in which arithmetic.
-enum class DType { kFloat32, kFloat64 };
-absl::StatusOr<DType> ParseDType(const std::string& word);  // "float32", "float64"
-std::string ToString(DType dtype);
-
+// Where training runs.
 struct Device {
   bool cuda = false;
   int index = 0;
@@ -24,8 +20,8 @@ struct Device {
 // device is there. INVALID_ARGUMENT for an unknown word; UNAVAILABLE says what is missing.
 absl::StatusOr<Device> OpenDevice(const std::string& word);
 
-// How many threads LibTorch uses inside one training step; 0: as many as the machine has. Returns
-// the number in force. Results do not depend on it.
+// How many threads LibTorch uses inside one operation; 0: as many as the machine has. Returns the
+// number in force.
 int SetThreads(int threads);
 
 // "2.11.0": the LibTorch the program was built with.

@@ -1,11 +1,10 @@
 #include "adapters/runtime/distill.h"
 
-#include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <utility>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -16,9 +15,7 @@
 #include "adapters/runtime/result.h"
 #include "adapters/runtime/run_folder.h"
 #include "adapters/runtime/signals.h"
-#include "adapters/runtime/trainer.h"
 #include "planner/base/file.h"
-#include "planner/base/memory.h"
 #include "planner/base/status_macros.h"
 #include "planner/base/utf8.h"
 #include "plugins/host/services.h"
@@ -47,7 +44,9 @@ void Print(const RunSummary& summary, RunStatus status, const std::string& run, 
     return;
   }
   std::printf("%-14s %16s %16s %10s\n", "strategy", "predicted error", "achieved error", "time");
-  std::printf("%-14s %16.6g %16.6g %8.1f s\n", summary.strategy.c_str(), summary.predicted,
+  const std::string predicted =
+      std::isnan(summary.predicted) ? "-" : absl::StrFormat("%.6g", summary.predicted);
+  std::printf("%-14s %16s %16.6g %8.1f s\n", summary.strategy.c_str(), predicted.c_str(),
               summary.achieved, summary.seconds);
 }
 
@@ -66,6 +65,8 @@ RunInfo InfoOf(const Job& job, const std::string& plan_sha256) {
   info.dtype = ToString(job.dtype);
   info.device = job.device.ToString();
   info.batch = job.document.budget.batch;
+  info.training = job.recipe.Options();
+  info.prediction = job.Prediction();
   info.plan_sha256 = plan_sha256;
   info.fingerprint = job.Fingerprint();
   info.mergeplan_version = MERGEPLAN_VERSION;
@@ -89,25 +90,6 @@ absl::Status CheckTexts(const RunInfo& info) {
                      "=", value, ": is not UTF-8, which run.toml has to say it in; rename it"));
   }
   return absl::OkStatus();
-}
-
-// A batch that no memory holds is said with figures, not by an allocation that fails.
-absl::Status CheckTrainingMemory(const Job& job) {
-  if (job.device.cuda || job.document.plan.size() == 0) return absl::OkStatus();
-  TrainerOptions options;
-  options.batch = job.document.budget.batch;
-  options.updates = job.document.budget.iterations;
-  options.dtype = job.dtype;
-  std::vector<std::int64_t> in_round(static_cast<size_t>(job.document.plan.size()) + 1);
-  for (const Merge& merge : job.document.plan.merges()) ++in_round[merge.round];
-  const std::int64_t widest = *std::max_element(in_round.begin(), in_round.end());
-  const int d = job.document.dimensions();
-  absl::Status memory =
-      CheckMemory(absl::StrCat("a batch of ", options.batch, " samples of ", d, " dimensions"),
-                  FusedTrainerBytes(options, d, widest));
-  if (memory.ok()) return memory;
-  return absl::Status(memory.code(), absl::StrCat("--batch: ", std::string(memory.message()),
-                                                  "; give a smaller --batch or fewer --threads"));
 }
 
 absl::StatusOr<int> Distill(const DistillArguments& arguments, const DistillOutput& output) {
@@ -134,13 +116,11 @@ absl::StatusOr<int> Distill(const DistillArguments& arguments, const DistillOutp
     }
     MP_RETURN_IF_ERROR(made.status());
     MP_RETURN_IF_ERROR(CheckTexts(InfoOf(*made, "")));
-    MP_RETURN_IF_ERROR(CheckTrainingMemory(*made));
   }
   MP_ASSIGN_OR_RETURN(const RunFolder folder, RunFolder::Open(arguments.output, arguments.resume));
   if (arguments.resume) {
     made = ResumedJob(arguments, folder);
     MP_RETURN_IF_ERROR(made.status());
-    MP_RETURN_IF_ERROR(CheckTrainingMemory(*made));
     if (folder.previous()->status == RunStatus::kFinished) {
       const absl::StatusOr<RunResult> result = ReadRunResult(folder.path());
       if (result.ok()) {
@@ -166,6 +146,8 @@ absl::StatusOr<int> Distill(const DistillArguments& arguments, const DistillOutp
   options.seed = job.seed;
   options.dtype = job.dtype;
   options.device = job.device;
+  options.threads = arguments.threads;
+  options.recipe = job.recipe;
   options.stop = StopRequested;
   options.checkpoint = [&checkpointer](const Executor& e, bool forced) {
     return checkpointer.Offer(e, forced);

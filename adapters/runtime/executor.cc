@@ -8,6 +8,9 @@
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
+#include "adapters/linear/mean.h"
+#include "adapters/linear/merge_task.h"
+#include "adapters/linear/trials.h"
 #include "planner/base/status_macros.h"
 
 namespace mergeplan {
@@ -34,20 +37,24 @@ absl::StatusOr<Executor> Executor::Create(const Model& model, const Plan& plan,
     return absl::InvalidArgumentError(absl::StrCat("the plan has ", plan.teacher_steps(),
                                                    " teacher steps, the schedule ", model.steps()));
   }
-  return Executor(model, plan, std::move(options));
+  TrainerOptions trainer_options;
+  trainer_options.dtype = options.dtype;
+  trainer_options.threads = options.threads;
+  trainer_options.recipe = options.recipe;
+  trainer_options = WithBudget(trainer_options, model.budget());
+  MP_RETURN_IF_ERROR(
+      options.recipe.Validate(trainer_options.updates, trainer_options.feature_norm));
+  MP_RETURN_IF_ERROR(CheckRecipe(options.recipe, options.device, options.step));
+  return Executor(model, plan, std::move(options), trainer_options);
 }
 
-Executor::Executor(const Model& model, const Plan& plan, ExecutorOptions options)
-    : model_(model), plan_(plan), options_(std::move(options)), predicted_(model.NodeValues(plan)) {
-  const Budget& budget = model.budget();
-  trainer_options_.lr = budget.lr;
-  trainer_options_.feature_norm = budget.feature_norm;
-  trainer_options_.updates = budget.iterations;
-  trainer_options_.batch = budget.batch;
-  trainer_options_.seed = options_.seed;
-  trainer_options_.dtype = options_.dtype;
-  trainer_options_.device = options_.device;
-  trainer_options_.step = options_.step;
+Executor::Executor(const Model& model, const Plan& plan, ExecutorOptions options,
+                   const TrainerOptions& trainer_options)
+    : model_(model),
+      plan_(plan),
+      options_(std::move(options)),
+      trainer_options_(trainer_options),
+      predicted_(PredictedNodeValues(model, plan, trainer_options)) {
   state_.merges.resize(plan.size());
 }
 
@@ -59,6 +66,15 @@ int Executor::merges_trained() const {
 absl::Span<const double> Executor::predicted(int node) const {
   const auto d = static_cast<size_t>(model_.dimensions());
   return absl::MakeConstSpan(predicted_).subspan(static_cast<size_t>(node) * d, d);
+}
+
+std::vector<double> Executor::PredictedValue() const {
+  std::vector<double> product(model_.dimensions(), 1.0);
+  for (const int block : plan_.blocks()) {
+    const absl::Span<const double> factor = predicted(block);
+    for (size_t k = 0; k < product.size(); ++k) product[k] *= factor[k];
+  }
+  return product;
 }
 
 std::vector<double> Executor::NodeValue(int node) const {
@@ -107,44 +123,9 @@ double Executor::MergeError(int merge, absl::Span<const double> value) const {
 
 // Start, target and input of one merge, from what its children have learnt.
 MergeTask Executor::Task(int merge) const {
-  const Merge& node = plan_.merges()[merge];
-  MergeTask task;
-  task.range = node.range();
-  task.target.assign(model_.dimensions(), 1.0);
-  std::vector<double> noisiest;
-  for (const int child : node.children) {
-    std::vector<double> value = NodeValue(child);
-    for (size_t k = 0; k < value.size(); ++k) task.target[k] *= value[k];
-    noisiest = std::move(value);
-  }
-  const absl::Span<const double> n = model_.n(node.last);
-  task.scale.resize(n.size());
-  std::transform(n.begin(), n.end(), task.scale.begin(), [](double v) { return std::sqrt(v); });
-
-  switch (model_.init()) {
-    case Init::kChild:
-      task.start = std::move(noisiest);
-      break;
-    case Init::kTeacher:
-    case Init::kJump:
-      task.start.resize(n.size());
-      for (int k = 0; k < model_.dimensions(); ++k) {
-        task.start[k] = model_.ConstantStart(node.first, node.last, k);
-      }
-      break;
-    case Init::kChildJump: {
-      // The x0 estimate that the noisiest child over [m+1, j] implies, used down to level i-1.
-      const Schedule& schedule = model_.schedule();
-      const int i = node.first, j = node.last;
-      const int m = plan_.range(node.children.back()).first - 1;
-      const double whole = SignalNoiseDeterminant(schedule, m, j);
-      const double p = SignalNoiseDeterminant(schedule, i - 1, j) / whole;
-      const double q = -SignalNoiseDeterminant(schedule, i - 1, m) / whole;
-      task.start.resize(n.size());
-      for (size_t k = 0; k < noisiest.size(); ++k) task.start[k] = p * noisiest[k] + q;
-      break;
-    }
-  }
+  MergeTask task =
+      MakeMergeTask(model_, plan_, merge, [this](int node) { return NodeValue(node); });
+  task.seed = options_.seed;
   return task;
 }
 
@@ -155,6 +136,32 @@ double Executor::ExpectedLoss(const MergeTask& task, absl::Span<const double> va
     sum += error * error;
   }
   return sum;
+}
+
+std::optional<double> Executor::EffectiveTime(int merge) const {
+  const TrainedMerge& record = state_.merges[merge];
+  if (options_.recipe.optimizer != OptimizerKind::kSgd || !record.trained ||
+      !(record.final_loss > 0) || !(record.final_loss < record.initial_loss)) {
+    return std::nullopt;
+  }
+  const MergeTask task = Task(merge);
+  const auto left_after = [&](double s) {
+    double sum = 0;
+    for (size_t k = 0; k < task.start.size(); ++k) {
+      const double n = task.scale[k] * task.scale[k];
+      const double error = task.start[k] - task.target[k];
+      sum += n * error * error * std::exp(-4 * s * n);
+    }
+    return sum;
+  };
+  // It falls with s, to below any positive loss.
+  double low = 0, high = 1;
+  while (left_after(high) > record.final_loss) high *= 2;
+  for (int i = 0; i < 100 && high - low > 1e-15 * high; ++i) {
+    const double middle = (low + high) / 2;
+    (left_after(middle) > record.final_loss ? low : high) = middle;
+  }
+  return high;
 }
 
 absl::Status Executor::Train(absl::Span<const int> merges) {
@@ -189,7 +196,8 @@ absl::Status Executor::TrainGroup(const std::vector<int>& group) {
   std::vector<MergeTask> tasks;
   tasks.reserve(group.size());
   for (const int merge : group) tasks.push_back(Task(merge));
-  MP_ASSIGN_OR_RETURN(std::unique_ptr<Trainer> trainer, Trainer::Create(tasks, trainer_options_));
+  MP_ASSIGN_OR_RETURN(std::unique_ptr<Trainer> trainer,
+                      MakeTrainer(tasks, trainer_options_, options_.device, options_.step));
   double seconds_before = 0;
   if (state_.active.merges == group) {
     MP_RETURN_IF_ERROR(trainer->Restore(state_.active.state));
@@ -227,14 +235,14 @@ absl::Status Executor::TrainGroup(const std::vector<int>& group) {
     TrainedMerge& record = state_.merges[group[g]];
     const Merge& merge = plan_.merges()[group[g]];
     record.trained = true;
-    record.value.assign(end.parameters.begin() + g * d, end.parameters.begin() + (g + 1) * d);
+    record.value.assign(end.Frozen().begin() + g * d, end.Frozen().begin() + (g + 1) * d);
     record.curve.assign(end.curve.begin() + g * points, end.curve.begin() + (g + 1) * points);
     record.initial_loss = ExpectedLoss(tasks[g], tasks[g].start);
     record.final_loss = ExpectedLoss(tasks[g], record.value);
     record.updates = end.updates;
     const auto steps = std::count_if(merge.children.begin(), merge.children.end(),
                                      [this](int child) { return plan_.is_step(child); });
-    record.teacher_calls = steps * end.updates * trainer_options_.batch;
+    record.teacher_calls = steps * end.updates * trainer_options_.rows();
     record.seconds = training_seconds_ / static_cast<double>(group.size());
   }
   training_ = nullptr;

@@ -2,13 +2,15 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "adapters/runtime/trainer.h"
+#include "adapters/linear/trainer.h"
+#include "adapters/runtime/make_trainer.h"
 #include "planner/operators/model.h"
 #include "planner/plan/plan.h"
 #include "planner/runs/merge_record.h"
@@ -48,6 +50,8 @@ struct ExecutorOptions {
   DType dtype = DType::kFloat64;
   Device device;
   StepKind step = StepKind::kAuto;
+  int threads = 0;  // 0: all processors
+  Recipe recipe;
 
   // Asked between updates; true stops with CANCELLED, the state being whole.
   std::function<bool()> stop;
@@ -62,7 +66,9 @@ struct ExecutorOptions {
 // children from the start that the model's `init` says (eq:recursive_merge).
 class Executor {
  public:
-  // The model's budget must be SGD; plan.teacher_steps() == model.steps(). Both are copied.
+  // The model's budget must have a rate and a number of updates; plan.teacher_steps() ==
+  // model.steps(). Both are copied. INVALID_ARGUMENT too for a recipe that does not fit the budget,
+  // UNIMPLEMENTED for one that the device does not have.
   static absl::StatusOr<Executor> Create(const Model& model, const Plan& plan,
                                          ExecutorOptions options);
 
@@ -79,8 +85,10 @@ class Executor {
   const std::vector<TrainedMerge>& records() const { return state_.merges; }
   int merges_trained() const;
 
-  // Predicted V of every node, node-major, see Plan.
+  // Predicted V of a node (see Plan): the mean over the noise; NaN where the recipe has none.
   absl::Span<const double> predicted(int node) const;
+  // The same of the whole student (d values).
+  std::vector<double> PredictedValue() const;
   // V of the student as it stands: untrained merges are the product of what is inside them (d
   // values).
   std::vector<double> Value() const;
@@ -91,13 +99,20 @@ class Executor {
   // sum_k w_k (teacher composite - V)^2 of a merge, in native units.
   double MergeError(int merge, absl::Span<const double> value) const;
 
+  // The gradient-flow time s that would leave what a trained merge has left: the solution of
+  //   final loss = sum_k c_k gamma_k^2, gamma_k = exp(-2 s n_k), c_k = n_k (start_k - target_k)^2
+  // (prop:student_gradient_flow). None where the optimizer is not SGD, nothing was to be learnt, or
+  // nothing was gained or left.
+  std::optional<double> EffectiveTime(int merge) const;
+
   // A copy of the state, the training in progress included.
   ExecutorState Save() const;
   // Only before the first Train. Checks that the sizes fit: DATA_LOSS.
   absl::Status Restore(ExecutorState state);
 
  private:
-  Executor(const Model& model, const Plan& plan, ExecutorOptions options);
+  Executor(const Model& model, const Plan& plan, ExecutorOptions options,
+           const TrainerOptions& trainer_options);
 
   MergeTask Task(int merge) const;
   absl::Status TrainGroup(const std::vector<int>& group);

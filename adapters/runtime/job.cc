@@ -7,6 +7,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "adapters/linear/embedding.h"
+#include "adapters/runtime/make_trainer.h"
 #include "planner/base/file.h"
 #include "planner/base/status_macros.h"
 #include "planner/plan/io/evaluate.h"
@@ -121,6 +123,23 @@ absl::Status CheckDevice(const DistillArguments& arguments, DType* dtype, Device
   return absl::OkStatus();
 }
 
+// How the merges are trained, from the options, with the budget (of the options, or of the plan).
+absl::StatusOr<Recipe> RecipeOf(const DistillArguments& arguments, const Budget& budget,
+                                const Device& device) {
+  absl::StatusOr<Recipe> recipe = Recipe::Parse(arguments.training);
+  if (!recipe.ok()) return AsMisuse(recipe.status());
+  MP_RETURN_IF_ERROR(AsMisuse(recipe->Validate(budget.iterations, budget.feature_norm)));
+  MP_RETURN_IF_ERROR(AsMisuse(CheckRecipe(*recipe, device, StepKind::kAuto)));
+  return recipe;
+}
+
+// The squared norm of the feature where no option says it.
+double DefaultFeatureNorm(const DistillArguments& arguments) {
+  const auto student = arguments.training.find("student");
+  const bool embedding = student != arguments.training.end() && student->second == "embedding";
+  return embedding ? kEmbeddingNorm : 1.0;
+}
+
 // The question that a strategy is asked, from the options.
 absl::StatusOr<PlanDocument> Question(const DistillArguments& arguments,
                                       const GaussianTeacher& teacher, Schedule* schedule) {
@@ -138,7 +157,7 @@ absl::StatusOr<PlanDocument> Question(const DistillArguments& arguments,
   document.input_sha256 = VariancesHash(document.variances);
   document.budget =
       Budget::Sgd(*arguments.lr, *arguments.iterations, arguments.batch.value_or(kDefaultBatch),
-                  arguments.feature_norm.value_or(1.0));
+                  arguments.feature_norm.value_or(DefaultFeatureNorm(arguments)));
   if (arguments.init) {
     absl::StatusOr<Init> init = ParseInit(*arguments.init);
     if (!init.ok()) return AsMisuse(init.status());
@@ -160,7 +179,7 @@ absl::StatusOr<PlanDocument> Question(const DistillArguments& arguments,
 }  // namespace
 
 std::string Job::Fingerprint() const {
-  std::string text = "mergeplan run 1\n";
+  std::string text = "mergeplan run 2\n";
   absl::StrAppend(&text, document.plan.teacher_steps(), " ", document.plan.ToString(), "\n");
   for (const std::vector<double>* table : {&document.alpha, &document.sigma, &document.variances}) {
     absl::StrAppend(&text, VariancesHash(*table), "\n");
@@ -169,7 +188,17 @@ std::string Job::Fingerprint() const {
                         document.budget.iterations, document.budget.batch,
                         document.budget.feature_norm, std::string(ToString(document.init)));
   absl::StrAppend(&text, seed, " ", ToString(dtype), " ", device.cuda ? "cuda" : "cpu", "\n");
+  for (const auto& [option, value] : recipe.Options()) {
+    absl::StrAppend(&text, option, "=", value, "\n");
+  }
   return Sha256(text);
+}
+
+std::string Job::Prediction() const {
+  if (!recipe.has_prediction()) return "none";
+  // The law is that of one fresh batch of the budget's size an update.
+  const bool law = recipe.is_plain() && recipe.draws != Draws::kFixed && recipe.accumulate == 1;
+  return law ? "law" : "mean";
 }
 
 absl::StatusOr<Job> NewJob(const DistillArguments& arguments, PlannerServices& services) {
@@ -188,6 +217,7 @@ absl::StatusOr<Job> NewJob(const DistillArguments& arguments, PlannerServices& s
     MP_ASSIGN_OR_RETURN(GaussianTeacher teacher,
                         TeacherFor(spectrum, basis, document, *arguments.plan));
     if (arguments.batch) document.budget.batch = *arguments.batch;
+    MP_ASSIGN_OR_RETURN(const Recipe recipe, RecipeOf(arguments, document.budget, device));
     if (!parameters.try_emplace("plan", *arguments.plan).second) {
       return Misuse(absl::StrCat("--set plan=", parameters["plan"],
                                  ": the plan is given by --plan; leave one of them out"));
@@ -208,13 +238,15 @@ absl::StatusOr<Job> NewJob(const DistillArguments& arguments, PlannerServices& s
                std::move(model),
                static_cast<std::uint64_t>(arguments.seed.value_or(0)),
                dtype,
-               device};
+               device,
+               recipe};
   }
 
   MP_ASSIGN_OR_RETURN(auto plugin, LoadNew(*arguments.strategy, arguments, parameters));
   MP_ASSIGN_OR_RETURN(GaussianTeacher teacher, GaussianTeacher::Load(spectrum, basis));
   Schedule schedule;
   MP_ASSIGN_OR_RETURN(PlanDocument document, Question(arguments, teacher, &schedule));
+  MP_ASSIGN_OR_RETURN(const Recipe recipe, RecipeOf(arguments, document.budget, device));
   // The rate, the start and the reference are judged before the plugin is asked: these errors are
   // about the options.
   ModelSpec spec{schedule,        document.variances, {},
@@ -236,7 +268,8 @@ absl::StatusOr<Job> NewJob(const DistillArguments& arguments, PlannerServices& s
              *std::move(model),
              static_cast<std::uint64_t>(arguments.seed.value_or(0)),
              dtype,
-             device};
+             device,
+             recipe};
 }
 
 absl::StatusOr<Job> ResumedJob(const DistillArguments& arguments, const RunFolder& folder) {
@@ -302,6 +335,22 @@ absl::StatusOr<Job> ResumedJob(const DistillArguments& arguments, const RunFolde
   if (arguments.basis && *arguments.basis != info.basis) {
     return differs("--basis", *arguments.basis, info.basis);
   }
+  const absl::StatusOr<Recipe> recipe = Recipe::Parse(info.training);
+  if (!recipe.ok()) {
+    return absl::DataLossError(
+        absl::StrCat(run_file, ": training: ", std::string(recipe.status().message())));
+  }
+  const std::map<std::string, std::string> had = recipe->Options();
+  for (const auto& [option, value] : arguments.training) {
+    // The whole recipe with this one option as given: numbers may be written in other ways.
+    std::map<std::string, std::string> changed = had;
+    changed[option] = value;
+    const absl::StatusOr<Recipe> other = Recipe::Parse(changed);
+    if (other.ok() && *other == *recipe) continue;
+    const auto own = had.find(option);
+    return differs(absl::StrCat("--", option).c_str(), value,
+                   own != had.end() ? own->second : "no such option");
+  }
   settled.dtype = info.dtype;
   if (!settled.device) settled.device = info.device;
   DType dtype = DType::kFloat64;
@@ -334,7 +383,8 @@ absl::StatusOr<Job> ResumedJob(const DistillArguments& arguments, const RunFolde
           std::move(model),
           static_cast<std::uint64_t>(info.seed),
           dtype,
-          device};
+          device,
+          *recipe};
   if (job.Fingerprint() != info.fingerprint) {
     return differs("--device", device.ToString(), info.device);
   }

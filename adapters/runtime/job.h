@@ -7,6 +7,8 @@
 
 #include "absl/status/statusor.h"
 #include "adapters/analytic/gaussian.h"
+#include "adapters/linear/dtype.h"
+#include "adapters/linear/recipe.h"
 #include "adapters/runtime/arguments.h"
 #include "adapters/runtime/device.h"
 #include "adapters/runtime/run_folder.h"
@@ -26,10 +28,13 @@ struct Job {
   std::uint64_t seed = 0;
   DType dtype = DType::kFloat64;
   Device device;
+  Recipe recipe;
 
   // SHA-256 over everything that determines the numbers: plan, schedule, variances, budget, start,
-  // seed, dtype, kind of device.
+  // seed, dtype, kind of device, recipe.
   std::string Fingerprint() const;
+  // RunInfo::prediction.
+  std::string Prediction() const;
 };
 
 // A new run. With `strategy` its plugin makes the plan; with `plan` the plugin dp_custom reads it.

@@ -57,7 +57,7 @@ absl::StatusOr<EvaluationResult> PluginRuntime::Evaluate() {
   const Model& model = executor_.model();
   EvaluationResult result;
   result.merges_trained = executor_.merges_trained();
-  result.predicted = model.Objective(executor_.plan());
+  result.predicted = model.Objective(executor_.PredictedValue(), model.spec().reference);
   const std::vector<double> value = executor_.Value();
   result.achieved = model.Objective(value, model.spec().reference);
   result.achieved_teacher = model.Objective(value, Reference::kTeacher);

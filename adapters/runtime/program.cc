@@ -62,6 +62,36 @@ Example:
 Exit codes: 0 done, 1 failed, 2 misuse, 3 stopped (Ctrl-C); go on with --resume.
 )";
 
+// How merges are trained; Recipe judges the texts.
+void AddTrainingOptions(CLI::App* command, DistillArguments& a) {
+  const std::pair<const char*, const char*> options[] = {
+      {"draws",
+       "samples: z afresh for every sample; chi2: only the batch sums of z^2, from their law; "
+       "fixed: "
+       "one batch a merge for all updates [samples]"},
+      {"student",
+       "step: one parameter a step; embedding: 64 weights on a sinusoidal embedding [step]"},
+      {"optimizer", "sgd, adam or adamw [sgd]"},
+      {"momentum", "Of sgd [0]"},
+      {"beta1", "Of adam and adamw [0.9]"},
+      {"beta2", "Of adam and adamw [0.999]"},
+      {"eps", "Of adam and adamw [1e-8]"},
+      {"weight-decay", "Of the parameters [0; 0.01 for adamw]"},
+      {"lr-schedule",
+       "constant, linear or cosine: what the rate does after the warm-up [constant]"},
+      {"warmup", "Updates over which the rate grows to the whole [0]"},
+      {"clip-norm", "Largest norm of a merge's gradient [no limit]"},
+      {"ema",
+       "What a running average of the parameters keeps at every update; it is then what counts "
+       "[no average]"},
+      {"accumulate", "Batches per update [1]"}};
+  for (const auto& [name, help] : options) {
+    command->add_option_function<std::string>(
+        absl::StrCat("--", name),
+        [&a, name = std::string(name)](const std::string& text) { a.training[name] = text; }, help);
+  }
+}
+
 // What is asked: of every strategy alike.
 void AddQuestion(CLI::App* command, DistillArguments& a) {
   Add(command, "--teacher", a.teacher, "analytic:SPECTRUM.toml; bench: also mixture:MIXTURE.toml");
@@ -74,7 +104,7 @@ void AddQuestion(CLI::App* command, DistillArguments& a) {
       "Name (cosine, flow:shift=3, ...), scheduler_config.json, or a file with alpha and sigma");
   const CLI::Validator positive =
       Real([](double x) { return x > 0 && std::isfinite(x); }, "a positive, finite number");
-  Add(command, "--lr", a.lr, "Learning rate of SGD")->check(positive);
+  Add(command, "--lr", a.lr, "Learning rate")->check(positive);
   Add(command, "--iterations", a.iterations, "Updates per merge")
       ->check(CLI::Range(std::int64_t{0}, kLargest));
   Add(command, "--feature-norm", a.feature_norm,
@@ -87,6 +117,7 @@ void AddQuestion(CLI::App* command, DistillArguments& a) {
   Add(command, "--basis", a.basis, "diagonal or pca [what the spectrum recommends]");
   Add(command, "--batch", a.batch, "Samples per update [the plan's, or 64]")->check(counts);
   Add(command, "--seed", a.seed, "Seed of all noise [0]")->check(CLI::Range(-kLargest, kLargest));
+  AddTrainingOptions(command, a);
   Add(command, "--dtype", a.dtype, "float64 or float32 [float64]");
   Add(command, "--device", a.device, "cpu, cuda or cuda:N [cpu]");
   command->add_option("--threads", a.threads, "Threads of a training step; 0: all")

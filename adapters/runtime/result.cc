@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "adapters/runtime/noise.h"
+#include "adapters/noise/noise.h"
 #include "planner/base/file.h"
 #include "planner/base/status_macros.h"
 #include "planner/data/npz.h"
@@ -42,7 +42,7 @@ RunSummary Summarize(const Job& job, const Executor& executor) {
   RunSummary summary;
   summary.strategy = job.plugin->name();
   summary.reference = std::string(ToString(job.document.reference));
-  summary.predicted = job.model.Objective(executor.plan());
+  summary.predicted = job.model.Objective(executor.PredictedValue(), job.document.reference);
   summary.achieved = job.model.Objective(value, job.document.reference);
   for (const TrainedMerge& record : executor.records()) {
     summary.seconds += record.seconds;
@@ -59,7 +59,7 @@ absl::Status WriteResult(const Job& job, const Executor& executor, const RunFold
   const auto d = static_cast<std::int64_t>(model.dimensions());
   const auto merges = static_cast<std::int64_t>(plan.size());
   const std::vector<double> value = executor.Value();
-  const std::vector<double> predicted = model.Value(plan);
+  const std::vector<double> predicted = executor.PredictedValue();
   const absl::Span<const double> tau = model.tau(job.document.reference);
   const std::vector<std::int64_t> curve_updates = CurveUpdates(model.budget().iterations);
 
@@ -81,6 +81,7 @@ absl::Status WriteResult(const Job& job, const Executor& executor, const RunFold
     entry.round = merge.round;
     entry.predicted_error = executor.MergeError(m, expected);
     entry.achieved_error = executor.MergeError(m, record.value);
+    entry.effective_time = executor.EffectiveTime(m);
     records.push_back(entry);
   }
 
@@ -111,6 +112,7 @@ absl::Status WriteResult(const Job& job, const Executor& executor, const RunFold
   result.achieved_surrogate = model.Objective(value, Reference::kSurrogate);
   result.predicted_teacher = model.Objective(predicted, Reference::kTeacher);
   result.achieved_teacher = model.Objective(value, Reference::kTeacher);
+  result.training = job.recipe.Options();
   result.dimensions = model.dimensions();
   result.peak_memory_bytes = PeakMemoryBytes();
   result.merges = std::move(records);

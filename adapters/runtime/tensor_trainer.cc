@@ -1,5 +1,5 @@
 // The step as LibTorch's tensor operations over [merges, batch, d]: for CUDA, and on the CPU to
-// check the fused step against.
+// check our own loops against. SGD on samples.
 #include <ATen/ATen.h>
 #include <ATen/Context.h>
 #include <c10/core/InferenceMode.h>
@@ -9,7 +9,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "adapters/runtime/trainer_parts.h"
+#include "adapters/linear/batch_sums.h"
+#include "adapters/noise/noise.h"
+#include "adapters/runtime/make_trainer.h"
 #include "planner/base/status_macros.h"
 
 namespace mergeplan {
@@ -17,6 +19,10 @@ namespace {
 
 // How many updates are queued on a device before the host looks at the result.
 constexpr std::int64_t kDeviceUpdates = 32;
+
+// About as many numbers as one draw should have: enough to hide the cost of a call.
+constexpr std::int64_t kDrawSize = 8192;
+constexpr std::int64_t kMaxUpdatesPerDraw = 64;
 
 // A generator of the device's own for one merge.
 at::Generator DeviceGenerator(std::uint64_t seed, Range range, const Device& device) {
@@ -34,17 +40,20 @@ at::Generator DeviceGenerator(std::uint64_t seed, Range range, const Device& dev
 
 class TensorTrainer : public Trainer {
  public:
-  TensorTrainer(std::vector<MergeTask> tasks, const TrainerOptions& options)
+  TensorTrainer(std::vector<MergeTask> tasks, const TrainerOptions& options,
+                const Device& on_device_of)
       : options_(options),
+        device_(on_device_of),
         merges_(static_cast<std::int64_t>(tasks.size())),
         d_(static_cast<std::int64_t>(tasks.front().start.size())),
-        layout_(options.device.cuda ? DrawLayout{1, d_, 1} : DrawLayout::Of(options.batch, d_)),
+        updates_per_draw_(device_.cuda ? 1
+                                       : std::clamp<std::int64_t>(kDrawSize / (options.batch * d_),
+                                                                  1, kMaxUpdatesPerDraw)),
         curve_updates_(CurveUpdates(options.updates)) {
     const c10::InferenceMode no_autograd;
     const at::Device device =
-        options.device.cuda
-            ? at::Device(at::kCUDA, static_cast<c10::DeviceIndex>(options.device.index))
-            : at::Device(at::kCPU);
+        device_.cuda ? at::Device(at::kCUDA, static_cast<c10::DeviceIndex>(device_.index))
+                     : at::Device(at::kCPU);
     const auto number = options.dtype == DType::kFloat32 ? at::kFloat : at::kDouble;
     const at::TensorOptions on_host = at::TensorOptions().dtype(at::kDouble);
     at::Tensor a = at::empty({merges_, 1, d_}, on_host);
@@ -55,26 +64,30 @@ class TensorTrainer : public Trainer {
       std::copy(task.start.begin(), task.start.end(), a.mutable_data_ptr<double>() + i * d_);
       std::copy(task.target.begin(), task.target.end(), p.mutable_data_ptr<double>() + i * d_);
       std::copy(task.scale.begin(), task.scale.end(), scale.mutable_data_ptr<double>() + i * d_);
-      tasks_.push_back({task.range, {}, {}, {}});
+      MergeTask name;
+      name.range = task.range;
+      tasks_.push_back(std::move(name));
     }
     const at::TensorOptions on_device = at::TensorOptions().dtype(number).device(device);
     a_ = a.to(on_device);
     p_ = p.to(on_device);
     scale_ = scale.to(on_device);
-    noise_ = at::empty({merges_, layout_.updates_per_draw, options.batch, d_},
-                       on_device.dtype(at::kFloat));
+    noise_ =
+        at::empty({merges_, updates_per_draw_, options.batch, d_}, on_device.dtype(at::kFloat));
     z_ = at::empty({merges_, options.batch, d_}, on_device);
     error_ = at::empty_like(z_);
     product_ = at::empty_like(z_);
     gradient_ = at::empty_like(a_);
     curve_ = at::zeros({merges_, static_cast<std::int64_t>(curve_updates_.size())},
                        on_device.dtype(at::kDouble));
-    if (options.device.cuda) {
-      for (const MergeTask& task : tasks_) {
-        generators_.push_back(DeviceGenerator(options.seed, task.range, options.device));
+    if (device_.cuda) {
+      for (const MergeTask& task : tasks) {
+        generators_.push_back(DeviceGenerator(task.seed, task.range, device_));
       }
     } else {
-      streams_ = MakeStreams(tasks_, options, layout_.lanes);
+      for (const MergeTask& task : tasks) {
+        streams_.emplace_back(task.seed, task.range.first, task.range.last, kSamplesLane);
+      }
     }
   }
 
@@ -84,7 +97,7 @@ class TensorTrainer : public Trainer {
   absl::Status Advance() override {
     try {
       const c10::InferenceMode no_autograd;
-      const std::int64_t draws = options_.device.cuda ? kDeviceUpdates : 1;
+      const std::int64_t draws = device_.cuda ? kDeviceUpdates : 1;
       for (std::int64_t i = 0; i < draws && !done(); ++i) Draw();
       const at::Tensor finite = at::isfinite(a_).all(/*dim=*/2).to(at::kCPU);
       for (std::int64_t i = 0; i < merges_; ++i) {
@@ -100,7 +113,6 @@ class TensorTrainer : public Trainer {
     TrainerState state;
     state.updates = updates_;
     state.parameters = Numbers(a_);
-    for (const NoiseStream& stream : streams_) state.generators.push_back(stream.Save());
     for (const at::Generator& generator : generators_) {
       const at::Tensor bytes = generator.get_state();
       const auto* begin = bytes.const_data_ptr<std::uint8_t>();
@@ -111,12 +123,8 @@ class TensorTrainer : public Trainer {
   }
 
   absl::Status Restore(const TrainerState& state) override {
-    const size_t streams = streams_.size() + generators_.size();
     MP_RETURN_IF_ERROR(
-        CheckState(state, merges_, d_, options_, static_cast<std::int64_t>(streams)));
-    for (size_t s = 0; s < streams_.size(); ++s) {
-      MP_RETURN_IF_ERROR(streams_[s].Restore(state.generators[s]));
-    }
+        CheckState(state, merges_, d_, options_, static_cast<std::int64_t>(generators_.size())));
     try {
       const c10::InferenceMode no_autograd;
       for (size_t s = 0; s < generators_.size(); ++s) {
@@ -150,20 +158,18 @@ class TensorTrainer : public Trainer {
 
   // One draw of noise and the updates that it is for.
   void Draw() {
-    const std::int64_t count = std::min(layout_.updates_per_draw, options_.updates - updates_);
+    const std::int64_t count = std::min(updates_per_draw_, options_.updates - updates_);
     for (size_t i = 0; i < generators_.size(); ++i) {
       noise_.select(0, static_cast<std::int64_t>(i)).normal_(0, 1, generators_[i]);
     }
-    for (size_t s = 0; s < streams_.size(); ++s) {
-      const auto i = static_cast<std::int64_t>(s) / layout_.lanes;
-      const int lane = static_cast<int>(static_cast<std::int64_t>(s) % layout_.lanes);
-      const std::int64_t width = layout_.LaneWidth(lane);
-      lane_noise_.resize(count * options_.batch * width);
-      streams_[s].Fill(lane_noise_.data(), static_cast<std::int64_t>(lane_noise_.size()));
-      noise_.select(0, i)
+    const std::int64_t size = options_.batch * d_;
+    host_noise_.resize(count * size);
+    for (size_t i = 0; i < streams_.size(); ++i) {
+      streams_[i].FillAt(static_cast<std::uint64_t>(updates_ * size), host_noise_.data(),
+                         count * size);
+      noise_.select(0, static_cast<std::int64_t>(i))
           .narrow(0, 0, count)
-          .narrow(2, layout_.LaneBegin(lane), width)
-          .copy_(at::from_blob(lane_noise_.data(), {count, options_.batch, width}, at::kFloat));
+          .copy_(at::from_blob(host_noise_.data(), {count, options_.batch, d_}, at::kFloat));
     }
     for (std::int64_t u = 0; u < count; ++u) Step(noise_.select(1, u));
   }
@@ -182,18 +188,19 @@ class TensorTrainer : public Trainer {
     }
     at::mul_out(product_, error_, z_);
     at::sum_out(gradient_, product_, {1}, /*keepdim=*/true);
-    a_.sub_(gradient_, SumRate(options_));
+    const double rate = options_.lr * options_.recipe.RateFactor(updates_, options_.updates);
+    a_.sub_(gradient_, 2 * rate * options_.feature_norm / options_.batch);
     ++updates_;
   }
 
   const TrainerOptions options_;
-  const std::int64_t merges_, d_;
-  const DrawLayout layout_;
+  const Device device_;
+  const std::int64_t merges_, d_, updates_per_draw_;
   const std::vector<std::int64_t> curve_updates_;
   std::vector<MergeTask> tasks_;           // ranges only
-  std::vector<NoiseStream> streams_;       // CPU: merges x lanes
+  std::vector<NoiseStream> streams_;       // CPU: one per merge
   std::vector<at::Generator> generators_;  // CUDA: one per merge
-  std::vector<float> lane_noise_;          // what one lane has drawn
+  std::vector<float> host_noise_;          // CPU: what one merge has drawn
   at::Tensor a_, p_, scale_, gradient_;    // [merges, 1, d]
   at::Tensor noise_;                       // [merges, updates_per_draw, batch, d], float32
   at::Tensor z_, error_, product_;         // [merges, batch, d]
@@ -205,12 +212,13 @@ class TensorTrainer : public Trainer {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Trainer>> MakeTensorTrainer(std::vector<MergeTask> tasks,
-                                                           const TrainerOptions& options) {
+                                                           const TrainerOptions& options,
+                                                           const Device& device) {
   try {
-    return std::make_unique<TensorTrainer>(std::move(tasks), options);
+    return std::make_unique<TensorTrainer>(std::move(tasks), options, device);
   } catch (const std::exception& error) {  // out of memory, device lost
     return absl::ResourceExhaustedError(
-        absl::StrCat("training on ", options.device.ToString(), ": ", error.what()));
+        absl::StrCat("training on ", device.ToString(), ": ", error.what()));
   }
 }
 

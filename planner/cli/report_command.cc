@@ -1,6 +1,8 @@
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <filesystem>
+#include <limits>
 #include <map>
 #include <memory>
 #include <optional>
@@ -55,15 +57,16 @@ absl::Status TestAgainstLaw(const ReportFlags& flags, std::vector<RunResults>& r
   std::vector<bool> done(runs.size(), false);
   for (size_t first = 0; first < runs.size(); ++first) {
     const PlanDocument& document = runs[first].result.document;
-    if (done[first] || !document.budget.sgd) continue;
+    if (done[first] || !runs[first].result.has_law) continue;
     std::vector<size_t> group;
     int merges = 0;
     for (size_t k = first; k < runs.size(); ++k) {
       const PlanDocument& other = runs[k].result.document;
-      if (done[k] || other.budget != document.budget || other.variances != document.variances ||
-          other.alpha != document.alpha || other.sigma != document.sigma ||
-          other.init != document.init || other.reference != document.reference ||
-          other.weights != document.weights || runs[k].dtype != runs[first].dtype) {
+      if (done[k] || !runs[k].result.has_law || other.budget != document.budget ||
+          other.variances != document.variances || other.alpha != document.alpha ||
+          other.sigma != document.sigma || other.init != document.init ||
+          other.reference != document.reference || other.weights != document.weights ||
+          runs[k].dtype != runs[first].dtype) {
         continue;
       }
       group.push_back(k);
@@ -129,8 +132,12 @@ void PrintTable(const std::vector<RunResults>& runs) {
               "achieved error", "law of SGD");
   for (const RunResults& run : runs) {
     const StrategyResult& r = run.result;
-    std::printf("%-14s %15.6g %15.6g %15.6g  %s\n", r.name.c_str(), r.predicted_objective,
-                r.predicted_with_noise, r.achieved_objective, LawWord(r).c_str());
+    const auto figure = [](double value) {
+      return std::isnan(value) ? std::string("-") : absl::StrFormat("%.6g", value);
+    };
+    std::printf("%-14s %15s %15s %15.6g  %s\n", r.name.c_str(),
+                figure(r.predicted_objective).c_str(), figure(r.predicted_with_noise).c_str(),
+                r.achieved_objective, LawWord(r).c_str());
   }
 }
 
@@ -212,11 +219,14 @@ absl::Status RunReport(const ReportFlags& flags) {
     MP_ASSIGN_OR_RETURN(plan, ReadPlan(flags.plan));
     input.plan_path = flags.plan;
   } else {
-    // The plan of least predicted error among the runs.
-    const auto best =
-        std::min_element(runs.begin(), runs.end(), [](const RunResults& x, const RunResults& y) {
-          return x.result.predicted_objective < y.result.predicted_objective;
-        });
+    // The plan of least predicted error among the runs; runs without one come last.
+    const auto predicted = [](const RunResults& run) {
+      const double error = run.result.predicted_objective;
+      return std::isnan(error) ? std::numeric_limits<double>::infinity() : error;
+    };
+    const auto best = std::min_element(
+        runs.begin(), runs.end(),
+        [&](const RunResults& x, const RunResults& y) { return predicted(x) < predicted(y); });
     plan = best->result.document;
     input.plan_path = best->result.run_folder + "/plan.toml";
   }

@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <filesystem>
+#include <limits>
 #include <system_error>
 #include <utility>
 
@@ -23,6 +24,7 @@ absl::Status FillLaw(const Model& model, StrategyResult& result) {
   result.predicted_objective = model.Objective(result.expected_value, document.reference);
   result.predicted_with_noise = result.predicted_objective;
   if (!document.budget.sgd) return absl::OkStatus();
+  result.has_law = true;
   MP_ASSIGN_OR_RETURN(const ValueLaw law, LawOfValue(model, document.plan));
   result.predicted_with_noise = ExpectedObjective(model, law, document.reference);
   for (double variance : law.variance) result.value_spread.push_back(std::sqrt(variance));
@@ -70,7 +72,17 @@ absl::StatusOr<RunResults> ReadRunResults(const std::string& folder) {
   }
   result.value = std::move(value.values);
   MP_ASSIGN_OR_RETURN(const Model model, ModelOf(result.document));
-  MP_RETURN_IF_ERROR(FillLaw(model, result));
+  if (info.prediction == "law") {
+    MP_RETURN_IF_ERROR(FillLaw(model, result));
+    return out;
+  }
+  // Trained in another way than the law is about: what the run itself says, if anything.
+  result.predicted_objective = finished.summary.predicted;
+  result.predicted_with_noise = std::numeric_limits<double>::quiet_NaN();
+  if (info.prediction == "mean") {
+    MP_ASSIGN_OR_RETURN(NpyArray predicted, ReadNpzArray(arrays, "predicted"));
+    result.expected_value = std::move(predicted.values);
+  }
   return out;
 }
 

@@ -232,8 +232,10 @@ std::string Verdict(const ReportInput& input, const ReportFacts& facts) {
   const StrategyResult& best = input.strategies[facts.best];
   const std::string reference = ReferenceWords(facts.plan->reference);
   const auto figures = [](const StrategyResult& s) {
-    return absl::StrCat(NumberHtml(s.achieved_objective), " achieved, ",
-                        NumberHtml(s.predicted_objective), " predicted");
+    return absl::StrCat(NumberHtml(s.achieved_objective), " achieved",
+                        std::isnan(s.predicted_objective)
+                            ? ", none predicted"
+                            : absl::StrCat(", ", NumberHtml(s.predicted_objective), " predicted"));
   };
   if (input.strategies.size() == 1) {
     return absl::StrCat(Bold(best.name), " ended this far from ", reference, ": ", figures(best),
@@ -300,7 +302,7 @@ std::string BudgetParagraphs(const ReportInput& input, const PlanDocument& plan)
     merges(plan.plan.size());
   }
   for (const StrategyResult& s : input.strategies) {
-    per_merge.Add(s.name, s.predicted_objective);
+    if (!std::isnan(s.predicted_objective)) per_merge.Add(s.name, s.predicted_objective);
     if (const auto figure = EqualTotalTime(s, input)) equal_total.Add(s.name, *figure);
     merges(s.document.plan.size());
   }

@@ -29,6 +29,9 @@ struct StrategyResult {
   std::string run_folder;
   PlanDocument document;  // the plan that was executed, with what it rests on
 
+  // Is every value a draw of the law of SGD (planner/operators/law.h)? Else there may be a
+  // predicted objective, and no noise, or neither: NaN.
+  bool has_law = false;
   double predicted_objective = 0;   // at the mean of the law: sum_k w_k (tau_k - E V_k)^2
   double predicted_with_noise = 0;  // mean over the law: adds w_k Var V_k, the noise of SGD
   // Standard deviation over the law of the achieved objective, from run to run.

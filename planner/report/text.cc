@@ -113,6 +113,7 @@ std::string ExactNumber(double value) {
 }
 
 std::string NumberHtml(double value, int digits) {
+  if (std::isnan(value)) return "–";
   return absl::StrCat("<span class=\"n\" title=\"", ExactNumber(value), "\">",
                       ShortNumber(value, digits), "</span>");
 }

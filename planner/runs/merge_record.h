@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 namespace mergeplan {
 
@@ -18,11 +19,13 @@ struct MergeFigures {
 };
 
 // The same with the merge's place in the plan and the error of its operator against the product of
-// the teacher's steps, sum_k w_k (prod_t A_t - V)^2, as the linear model predicts it and as it is.
+// the teacher's steps, sum_k w_k (prod_t A_t - V)^2, as the linear model predicts it (NaN where it
+// does not) and as it is; and the gradient-flow time s that would have left the same loss.
 struct MergeRecord : MergeFigures {
   int first = 0, last = 0;  // steps that it replaces, 1..T
   int round = 0;
   double predicted_error = 0, achieved_error = 0;
+  std::optional<double> effective_time;  // none where training was not linear, or did nothing
 
   bool operator==(const MergeRecord&) const = default;
 };

@@ -2,6 +2,7 @@
 
 #include <toml++/toml.h>
 
+#include <cmath>
 #include <limits>
 #include <sstream>
 #include <utility>
@@ -14,7 +15,7 @@
 namespace mergeplan {
 namespace {
 
-constexpr std::int64_t kFormat = 1;
+constexpr std::int64_t kFormat = 2;
 constexpr char kArrays[] = "result.npz";
 constexpr std::int64_t kLargest = std::numeric_limits<std::int64_t>::max();
 constexpr int kLargestInt = std::numeric_limits<int>::max();
@@ -26,18 +27,25 @@ absl::Status ReadInt(TableReader& reader, const char* key, int least, int* out) 
   return absl::OkStatus();
 }
 
+// TOML's nan would be a number to whoever reads it: a key that is not there is none.
+void InsertIfNumber(toml::table& table, const char* key, double value) {
+  if (!std::isnan(value)) table.insert(key, value);
+}
+
 toml::table ToToml(const MergeRecord& record) {
-  return toml::table{{"first", record.first},
-                     {"last", record.last},
-                     {"round", record.round},
-                     {"updates", record.updates},
-                     {"teacher_calls", record.teacher_calls},
-                     {"seconds", record.seconds},
-                     {"initial_loss", record.initial_loss},
-                     {"final_loss", record.final_loss},
-                     {"residual", record.residual()},
-                     {"predicted_error", record.predicted_error},
-                     {"achieved_error", record.achieved_error}};
+  toml::table table{{"first", record.first},
+                    {"last", record.last},
+                    {"round", record.round},
+                    {"updates", record.updates},
+                    {"teacher_calls", record.teacher_calls},
+                    {"seconds", record.seconds},
+                    {"initial_loss", record.initial_loss},
+                    {"final_loss", record.final_loss},
+                    {"residual", record.residual()},
+                    {"achieved_error", record.achieved_error}};
+  InsertIfNumber(table, "predicted_error", record.predicted_error);
+  if (record.effective_time) table.insert("effective_time", *record.effective_time);
+  return table;
 }
 
 absl::StatusOr<MergeRecord> ReadMerge(const std::string& file, const toml::table& table) {
@@ -53,9 +61,12 @@ absl::StatusOr<MergeRecord> ReadMerge(const std::string& file, const toml::table
                                                      {"initial_loss", &record.initial_loss},
                                                      {"final_loss", &record.final_loss},
                                                      {"residual", &residual},
-                                                     {"predicted_error", &record.predicted_error},
                                                      {"achieved_error", &record.achieved_error}};
   for (const auto& [key, out] : numbers) MP_RETURN_IF_ERROR(reader.Number(key, out));
+  MP_RETURN_IF_ERROR(reader.OptionalNumber("predicted_error", &record.predicted_error));
+  double effective_time = 0;
+  MP_RETURN_IF_ERROR(reader.OptionalNumber("effective_time", &effective_time));
+  if (!std::isnan(effective_time)) record.effective_time = effective_time;
   MP_RETURN_IF_ERROR(reader.NothingElse());
   return record;
 }
@@ -66,15 +77,14 @@ absl::Status WriteRunResult(const RunResult& result, const std::string& folder) 
   const RunSummary& summary = result.summary;
   toml::array merges;
   for (const MergeRecord& record : result.merges) merges.push_back(ToToml(record));
-  const toml::table table{
+  toml::table training;
+  for (const auto& [option, text] : result.training) training.insert(option, text);
+  toml::table table{
       {"format", kFormat},
       {"strategy", summary.strategy},
       {"reference", summary.reference},
-      {"predicted_error", summary.predicted},
       {"achieved_error", summary.achieved},
-      {"predicted_error_surrogate", result.predicted_surrogate},
       {"achieved_error_surrogate", result.achieved_surrogate},
-      {"predicted_error_teacher", result.predicted_teacher},
       {"achieved_error_teacher", result.achieved_teacher},
       {"dimensions", result.dimensions},
       {"merges", summary.merges},
@@ -82,9 +92,13 @@ absl::Status WriteRunResult(const RunResult& result, const std::string& folder) 
       {"teacher_calls", summary.teacher_calls},
       {"seconds", summary.seconds},
       {"peak_memory_bytes", result.peak_memory_bytes},
+      {"training", training},
       {"arrays", toml::table{{"file", kArrays}, {"sha256", result.arrays_sha256}}},
       {"merge", merges},
   };
+  InsertIfNumber(table, "predicted_error", summary.predicted);
+  InsertIfNumber(table, "predicted_error_surrogate", result.predicted_surrogate);
+  InsertIfNumber(table, "predicted_error_teacher", result.predicted_teacher);
   std::ostringstream text;
   text << table << '\n';
   return WriteFileAtomically(folder + "/result.toml", text.str());
@@ -103,12 +117,15 @@ absl::StatusOr<RunResult> ReadRunResult(const std::string& folder) {
   RunSummary& summary = result.summary;
   MP_RETURN_IF_ERROR(reader.Text("strategy", &summary.strategy));
   MP_RETURN_IF_ERROR(reader.Text("reference", &summary.reference));
-  const std::pair<const char*, double*> numbers[] = {
+  const std::pair<const char*, double*> predictions[] = {
       {"predicted_error", &summary.predicted},
-      {"achieved_error", &summary.achieved},
       {"predicted_error_surrogate", &result.predicted_surrogate},
+      {"predicted_error_teacher", &result.predicted_teacher}};
+  for (const auto& [key, out] : predictions) MP_RETURN_IF_ERROR(reader.OptionalNumber(key, out));
+  MP_RETURN_IF_ERROR(reader.Texts("training", &result.training));
+  const std::pair<const char*, double*> numbers[] = {
+      {"achieved_error", &summary.achieved},
       {"achieved_error_surrogate", &result.achieved_surrogate},
-      {"predicted_error_teacher", &result.predicted_teacher},
       {"achieved_error_teacher", &result.achieved_teacher},
       {"seconds", &summary.seconds}};
   for (const auto& [key, out] : numbers) MP_RETURN_IF_ERROR(reader.Number(key, out));

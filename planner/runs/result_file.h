@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -14,7 +15,7 @@ namespace mergeplan {
 struct RunSummary {
   std::string strategy;
   std::string reference;
-  double predicted = 0;  // objective of the plan in the linear model, native units
+  double predicted = 0;  // objective of the plan in the linear model, native units; NaN: none
   double achieved = 0;   // the same of the trained operators
   double seconds = 0;    // of training, over all parts of the run
   int merges = 0;
@@ -25,11 +26,12 @@ struct RunSummary {
 };
 
 // result.toml: what came out of a finished run. Errors of the student against both references, in
-// native units; the arrays stand in result.npz beside it.
+// native units, NaN where the model predicts none; the arrays stand in result.npz beside it.
 struct RunResult {
   RunSummary summary;
   double predicted_surrogate = 0, achieved_surrogate = 0;
   double predicted_teacher = 0, achieved_teacher = 0;
+  std::map<std::string, std::string> training;  // options of training, as run.toml has them
   int dimensions = 0;
   std::int64_t peak_memory_bytes = 0;
   std::vector<MergeRecord> merges;  // children before parents

@@ -17,7 +17,7 @@
 namespace mergeplan {
 namespace {
 
-constexpr std::int64_t kFormat = 1;
+constexpr std::int64_t kFormat = 2;
 constexpr RunStatus kStatuses[] = {RunStatus::kRunning, RunStatus::kStopped, RunStatus::kFinished};
 
 // The texts of run.toml by key, in the order of the file.
@@ -33,6 +33,7 @@ constexpr std::pair<const char*, std::string RunInfo::*> kTexts[] = {
     {"device", &RunInfo::device},
     {"plan_sha256", &RunInfo::plan_sha256},
     {"fingerprint", &RunInfo::fingerprint},
+    {"prediction", &RunInfo::prediction},
     {"mergeplan_version", &RunInfo::mergeplan_version},
     {"torch_version", &RunInfo::torch_version}};
 
@@ -60,9 +61,12 @@ absl::Status WriteRunInfo(const RunInfo& info, const std::string& path) {
     if (!IsUtf8(name) || !IsUtf8(value)) return not_utf8("a parameter");
     parameters.insert(name, value);
   }
+  toml::table training;
+  for (const auto& [option, text] : info.training) training.insert(option, text);
   toml::table table{{"format", kFormat},   {"status", ToString(info.status)},
                     {"seed", info.seed},   {"batch", static_cast<std::int64_t>(info.batch)},
-                    {"plan", "plan.toml"}, {"parameters", parameters}};
+                    {"plan", "plan.toml"}, {"parameters", parameters},
+                    {"training", training}};
   for (const auto& [key, member] : kTexts) {
     if (!IsUtf8(info.*member)) return not_utf8(key);
     table.insert(key, info.*member);
@@ -92,8 +96,13 @@ absl::StatusOr<RunInfo> ReadRunInfo(const std::string& path) {
   }
   info.status = *known;
   for (const auto& [key, member] : kTexts) MP_RETURN_IF_ERROR(reader.Text(key, &(info.*member)));
+  if (info.prediction != "law" && info.prediction != "mean" && info.prediction != "none") {
+    return reader.Error("prediction",
+                        absl::StrCat("is '", info.prediction, "', expected law, mean or none"));
+  }
   MP_RETURN_IF_ERROR(reader.Text("plan", &plan));
   MP_RETURN_IF_ERROR(reader.Texts("parameters", &info.parameters));
+  MP_RETURN_IF_ERROR(reader.Texts("training", &info.training));
   MP_RETURN_IF_ERROR(
       reader.Integer("seed", 0, std::numeric_limits<std::int64_t>::max(), &info.seed));
   MP_RETURN_IF_ERROR(reader.Integer("batch", 1, std::numeric_limits<int>::max(), &batch));

@@ -25,6 +25,10 @@ struct RunInfo {
   std::int64_t seed = 0;
   std::string dtype, device;
   int batch = 0;
+  std::map<std::string, std::string> training;  // options of training by name, without dashes
+  // What the linear model says of the run: "law" (every value is a draw of the law of SGD), "mean"
+  // (its mean is known) or "none".
+  std::string prediction;
   std::string plan_sha256;  // of plan.toml
   std::string fingerprint;  // of all that determines the numbers
   std::string mergeplan_version, torch_version;

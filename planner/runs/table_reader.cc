@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "absl/strings/str_cat.h"
 #include "planner/base/file.h"
@@ -54,6 +55,12 @@ absl::Status TableReader::Number(const char* key, double* out) {
   *out = *node.value<double>();
   if (!std::isfinite(*out))
     return Error(key, absl::StrCat("is ", *out, ", expected a finite number"));
+  return absl::OkStatus();
+}
+
+absl::Status TableReader::OptionalNumber(const char* key, double* out) {
+  if (table_.contains(key)) return Number(key, out);
+  *out = std::numeric_limits<double>::quiet_NaN();
   return absl::OkStatus();
 }
 

@@ -26,6 +26,8 @@ class TableReader {
   absl::Status Integer(const char* key, std::int64_t least, std::int64_t most, std::int64_t* out);
   // Finite.
   absl::Status Number(const char* key, double* out);
+  // The same, or NaN where the key is missing.
+  absl::Status OptionalNumber(const char* key, double* out);
   // A table of texts.
   absl::Status Texts(const char* key, std::map<std::string, std::string>* out);
   absl::StatusOr<const toml::table*> Table(const char* key);

@@ -1,13 +1,8 @@
 #include "tests/adapters/support.h"
 
-#include <gtest/gtest.h>
-
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
-#include <utility>
-
-#include "planner/schedule/schedule.h"
 
 namespace mergeplan::testing {
 
@@ -69,40 +64,6 @@ std::vector<double> LogSpaced(double low, double high, int count) {
     out[k] = low * std::pow(high / low, count > 1 ? static_cast<double>(k) / (count - 1) : 0);
   }
   return out;
-}
-
-Model MakeModel(int teacher_steps, std::vector<double> variances, Budget budget, Init init,
-                Reference reference) {
-  ModelSpec spec;
-  spec.schedule = CosineSchedule(teacher_steps);
-  spec.variances = std::move(variances);
-  spec.budget = budget;
-  spec.init = init;
-  spec.reference = reference;
-  absl::StatusOr<Model> model = Model::Create(std::move(spec));
-  EXPECT_TRUE(model.ok()) << model.status();
-  return *std::move(model);
-}
-
-MergeTask ShrinkageTask(Range range, int d, double n) {
-  MergeTask task;
-  task.range = range;
-  task.start.assign(d, 1.0);
-  task.target.assign(d, 0.0);
-  task.scale.assign(d, std::sqrt(n));
-  return task;
-}
-
-TrainerState TrainToEnd(std::vector<MergeTask> tasks, const TrainerOptions& options) {
-  absl::StatusOr<std::unique_ptr<Trainer>> trainer = Trainer::Create(std::move(tasks), options);
-  EXPECT_TRUE(trainer.ok()) << trainer.status();
-  if (!trainer.ok()) return {};
-  while (!(*trainer)->done()) {
-    const absl::Status status = (*trainer)->Advance();
-    EXPECT_TRUE(status.ok()) << status;
-    if (!status.ok()) break;
-  }
-  return (*trainer)->Save();
 }
 
 }  // namespace mergeplan::testing

@@ -4,10 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "adapters/runtime/trainer.h"
-#include "planner/operators/model.h"
-#include "planner/plan/plan.h"
 #include "planner/spectrum/spectrum.h"
+#include "tests/adapters/linear/support.h"
 
 namespace mergeplan::testing {
 
@@ -31,16 +29,5 @@ Spectrum MakeSpectrum(const std::vector<double>& variances);
 
 // Log-spaced from `low` to `high`.
 std::vector<double> LogSpaced(double low, double high, int count);
-
-// A cosine problem.
-Model MakeModel(int teacher_steps, std::vector<double> variances, Budget budget,
-                Init init = Init::kChild, Reference reference = Reference::kSurrogate);
-
-// A merge of d dimensions that starts at 1, shall become 0, and is fed with variance n: what is
-// learnt is the shrinkage itself.
-MergeTask ShrinkageTask(Range range, int d, double n);
-
-// Runs a trainer to its end and gives the state. Fails the test on an error.
-TrainerState TrainToEnd(std::vector<MergeTask> tasks, const TrainerOptions& options);
 
 }  // namespace mergeplan::testing

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "planner/base/file.h"
+#include "planner/data/npz.h"
 #include "planner/operators/canonical.h"
 #include "tests/adapters/support.h"
 
@@ -23,6 +24,7 @@ ExecutorState SomeState() {
   const absl::StatusOr<Plan> plan = CanonicalPlan(Strategy::kProgressive, 8);
   int questions = 0;
   ExecutorOptions options;
+  options.recipe = *Recipe::Parse({{"optimizer", "adam"}, {"ema", "0.9"}});
   options.stop = [&] { return questions++ >= 12; };
   absl::StatusOr<Executor> executor = Executor::Create(model, *plan, options);
   EXPECT_TRUE(executor.ok());
@@ -60,8 +62,40 @@ TEST(Checkpoint, GivesBackTheSameState) {
   EXPECT_EQ(read->active.seconds, state.active.seconds);
   EXPECT_EQ(read->active.state.updates, state.active.state.updates);
   EXPECT_EQ(read->active.state.parameters, state.active.state.parameters);
+  EXPECT_EQ(read->active.state.first, state.active.state.first);
+  EXPECT_EQ(read->active.state.second, state.active.state.second);
+  EXPECT_EQ(read->active.state.average, state.active.state.average);
   EXPECT_EQ(read->active.state.generators, state.active.state.generators);
   EXPECT_EQ(read->active.state.curve, state.active.state.curve);
+}
+
+// The noise of the CPU has no state; a device's generators have.
+TEST(Checkpoint, KeepsTheGeneratorsOfADevice) {
+  const TemporaryFolder folder;
+  const std::string path = folder.File("checkpoint.npz");
+  ExecutorState state = SomeState();
+  EXPECT_TRUE(state.active.state.generators.empty());
+  EXPECT_EQ(state.active.state.second.size(), state.active.state.parameters.size());
+  state.active.state.generators = {{1, 2, 255}, {0, 7, 9}};
+  ASSERT_TRUE(WriteCheckpoint(state, kPrint, path).ok());
+  const absl::StatusOr<ExecutorState> read = ReadCheckpoint(kPrint, path);
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_EQ(read->active.state.generators, state.active.state.generators);
+}
+
+TEST(Checkpoint, OfAnOlderVersionIsRefusedInWords) {
+  const TemporaryFolder folder;
+  const std::string path = folder.File("checkpoint.npz");
+  for (const auto& [format, text] :
+       {std::pair{1.0, "which drew other noise"}, std::pair{3.0, "a newer version of mergeplan"}}) {
+    NpzWriter npz;
+    npz.Add("format", {1}, {format}, NpzWriter::Type::kInt64);
+    ASSERT_TRUE(npz.Write(path).ok());
+    const absl::Status status = ReadCheckpoint(kPrint, path).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+    EXPECT_THAT(status.message(),
+                ::testing::AllOf(HasSubstr("this version reads 2"), HasSubstr(text)));
+  }
 }
 
 TEST(Checkpoint, OfARunThatHasNotTrainedAnythingYet) {

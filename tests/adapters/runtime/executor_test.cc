@@ -5,7 +5,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <numeric>
+#include <optional>
+#include <string>
 #include <utility>
 
 #include "planner/operators/canonical.h"
@@ -227,19 +230,74 @@ TEST(Executor, GivesTheSameInFloat32WithinItsPrecision) {
   EXPECT_GT(largest, 0);  // it is another arithmetic
 }
 
+TEST(Executor, PredictsWhereTheRecipeHasAMean) {
+  const Model model = MakeModel(4, LogSpaced(0.2, 4.0, 6), Budget::Sgd(0.02, 60, 4000));
+  const Plan plan = Canonical(Strategy::kBoot, 4);
+  ExecutorOptions options;
+  for (const std::map<std::string, std::string>& recipe :
+       {std::map<std::string, std::string>{{"lr-schedule", "cosine"}, {"warmup", "9"}},
+        std::map<std::string, std::string>{{"momentum", "0.7"}, {"ema", "0.9"}}}) {
+    options.recipe = *Recipe::Parse(recipe);
+    Executor executor = MakeExecutor(model, plan, options);
+    ASSERT_TRUE(TrainAll(executor).ok());
+    for (size_t k = 0; k < 6; ++k) {
+      EXPECT_NEAR(executor.Value()[k], executor.PredictedValue()[k], 0.02);
+      EXPECT_GT(std::abs(executor.PredictedValue()[k] - model.Value(plan)[k]), 1e-4);
+    }
+  }
+  options.recipe = *Recipe::Parse({{"optimizer", "adamw"}, {"clip-norm", "1"}});
+  Executor adam = MakeExecutor(model, plan, options);
+  ASSERT_TRUE(TrainAll(adam).ok());
+  for (const double v : adam.PredictedValue()) EXPECT_TRUE(std::isnan(v));
+  for (const double v : adam.Value()) EXPECT_TRUE(std::isfinite(v));
+  EXPECT_FALSE(adam.EffectiveTime(0).has_value());
+  options.recipe = *Recipe::Parse({{"warmup", "61"}});
+  EXPECT_THAT(Executor::Create(model, plan, options).status().message(), HasSubstr("--warmup 61"));
+}
+
+// What the model takes for the time of a merge is what a training took: k updates at rate lr are
+// about s = k lr F.
+TEST(Executor, FindsTheEffectiveTime) {
+  const Model model = MakeModel(4, {0.3, 1.0, 2.0}, Budget::Sgd(0.0005, 1000, 500, 2.0));
+  Executor executor = MakeExecutor(model, Canonical(Strategy::kProgressive, 4));
+  EXPECT_FALSE(executor.EffectiveTime(0).has_value());  // not trained yet
+  ASSERT_TRUE(TrainAll(executor).ok());
+  for (int m = 0; m < 3; ++m) {
+    const std::optional<double> s = executor.EffectiveTime(m);
+    ASSERT_TRUE(s.has_value());
+    EXPECT_NEAR(*s, 1.0, 0.02);
+  }
+}
+
+TEST(Executor, CountsAccumulatedBatches) {
+  const Model model = MakeModel(2, {0.5}, Budget::Sgd(0.05, 10, 8));
+  ExecutorOptions options;
+  options.recipe.accumulate = 3;
+  Executor executor = MakeExecutor(model, Canonical(Strategy::kVanilla, 2), options);
+  ASSERT_TRUE(TrainAll(executor).ok());
+  EXPECT_EQ(executor.records()[0].updates, 10);
+  EXPECT_EQ(executor.records()[0].teacher_calls, 2 * 10 * 8 * 3);
+}
+
 // Stops after a number of questions, as a signal would.
 TEST(Executor, StopsAndGoesOnBitByBit) {
   const Model model = MakeModel(8, LogSpaced(0.1, 4.0, 128), Budget::Sgd(0.05, 24, 1024));
   for (const Strategy strategy : {Strategy::kProgressive, Strategy::kBoot}) {
     const Plan plan = Canonical(strategy, 8);
-    Executor whole = MakeExecutor(model, plan);
+    Recipe recipe;
+    if (strategy == Strategy::kBoot) {
+      recipe = *Recipe::Parse({{"optimizer", "adamw"}, {"ema", "0.9"}, {"lr-schedule", "cosine"}});
+    }
+    ExecutorOptions plain;
+    plain.recipe = recipe;
+    Executor whole = MakeExecutor(model, plan, plain);
     ASSERT_TRUE(TrainAll(whole).ok());
     int stops = 0;
     for (const int patience : {0, 1, 3, 8}) {
       ExecutorState state;
       for (bool first = true, done = false; !done; first = false) {
         int questions = 0;
-        ExecutorOptions options;
+        ExecutorOptions options = plain;
         options.stop = [&] { return questions++ >= (first ? patience : patience + 2); };
         Executor executor = MakeExecutor(model, plan, options);
         if (!first) {

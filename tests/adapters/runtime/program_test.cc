@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
@@ -267,6 +268,11 @@ TEST_F(Distill, RefusesWhatMakesNoSense) {
   EXPECT_THAT(factor.err, HasSubstr("--set: plugin progressive: parameter factor: found \"1\""));
   EXPECT_EQ(full("0.05", Teacher(), "boot", "cosin").code, 2);
   expect({"--dtype", "float16"}, 2, "float16");
+  expect({"--optimizer", "lion"}, 2, "--optimizer lion: expected one of sgd, adam, adamw");
+  expect({"--beta1", "0.9"}, 2, "--beta1 0.9: expected --optimizer adam or adamw");
+  expect({"--ema", ""}, 2, "--ema: is empty");
+  expect({"--warmup", "41"}, 2, "--warmup 41: expected at most the number of updates, 40");
+  expect({"--student", "embedding", "--feature-norm", "1"}, 2, "--feature-norm 1: expected 32");
   expect({"--device", "tpu"}, 2, "tpu");
   expect({"--init", "chidl"}, 2, "chidl");
   expect({"--student-steps", "7"}, 2, "--student-steps 7");
@@ -280,15 +286,51 @@ TEST_F(Distill, AFolderWhoseNameIsNoUtf8) {
   EXPECT_TRUE(ReadRunResult(File("caf\xE9")).ok());
 }
 
-TEST_F(Distill, ABatchBeyondTheMemoryIsRefusedWithFigures) {
-  ASSERT_TRUE(WriteSpectrum(MakeSpectrum(LogSpaced(0.1, 0.2, 600)), File("spectrum.toml")).ok());
-  const Outcome outcome = Run(Small("boot", "refused", {"--batch", "2147483647"}));
-  EXPECT_EQ(outcome.code, 1) << outcome.err;
-  EXPECT_THAT(
-      outcome.err,
-      AllOf(HasSubstr("--batch: a batch of 2147483647 samples of 600 dimensions needs about"),
-            HasSubstr("GiB are free"), HasSubstr("smaller --batch")));
-  EXPECT_FALSE(std::filesystem::exists(File("refused")));
+// A recipe is in the run's files, and what the linear model does not predict is not printed.
+TEST_F(Distill, TrainsByARecipe) {
+  const Outcome adam =
+      Run(Small("boot", "adam",
+                {"--optimizer", "adamw", "--ema", "0.9", "--warmup", "4", "--draws", "chi2"}));
+  ASSERT_EQ(adam.code, 0) << adam.err;
+  EXPECT_THAT(adam.out, HasSubstr(" - "));
+  const auto info = ReadRunInfo(File("adam") + "/run.toml");
+  ASSERT_TRUE(info.ok()) << info.status();
+  EXPECT_EQ(info->prediction, "none");
+  EXPECT_EQ(info->training.at("optimizer"), "adamw");
+  EXPECT_EQ(info->training.at("ema"), "0.9");
+  EXPECT_EQ(info->training.at("weight-decay"), "0.01");
+  const auto result = ReadRunResult(File("adam"));
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_EQ(result->training, info->training);
+  EXPECT_EQ(result->training.at("draws"), "chi2");
+  EXPECT_TRUE(std::isnan(result->summary.predicted));
+  EXPECT_TRUE(std::isnan(result->merges[0].predicted_error));
+  EXPECT_GT(result->summary.achieved, 0);
+  const Outcome again = Run({"distill", "--resume", "-o", File("adam"), "--json"});
+  ASSERT_EQ(again.code, 0) << again.err;
+  EXPECT_TRUE(nlohmann::json::parse(again.out)["predicted_error"].is_null());
+
+  const Outcome cosine =
+      Run(Small("boot", "cosine", {"--lr-schedule", "cosine", "--batch", "5000"}));
+  ASSERT_EQ(cosine.code, 0) << cosine.err;
+  EXPECT_EQ(ReadRunInfo(File("cosine") + "/run.toml")->prediction, "mean");
+  const auto scheduled = ReadRunResult(File("cosine"));
+  ASSERT_TRUE(scheduled.ok());
+  EXPECT_NEAR(scheduled->summary.achieved, scheduled->summary.predicted,
+              0.1 * scheduled->summary.predicted);
+  EXPECT_GT(scheduled->merges[0].effective_time.value_or(0), 0);
+
+  // Sums from their law are another draw of the same law; the plan and the paper's student alike.
+  ASSERT_EQ(Run(Small("boot", "samples")).code, 0);
+  ASSERT_EQ(Run(Small("boot", "sums", {"--draws", "chi2"})).code, 0);
+  EXPECT_EQ(ReadRunInfo(File("sums") + "/run.toml")->prediction, "law");
+  EXPECT_NE(Array("sums", "value"), Array("samples", "value"));
+  EXPECT_EQ(Array("sums", "predicted"), Array("samples", "predicted"));
+  std::vector<std::string> paper = Small("boot", "paper", {"--student", "embedding"});
+  *std::find(paper.begin(), paper.end(), "0.05") = "0.0015625";  // 0.05 / 32
+  ASSERT_EQ(Run(paper).code, 0);
+  const std::vector<double> step = Array("samples", "value"), embedded = Array("paper", "value");
+  for (size_t k = 0; k < step.size(); ++k) EXPECT_NEAR(embedded[k], step[k], 1e-12);
 }
 
 TEST_F(Distill, ARunWithoutAPartSaysWhatToDo) {

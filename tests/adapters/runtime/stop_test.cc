@@ -71,24 +71,12 @@ class Interrupted : public Distill {
   void SetUp() override { std::filesystem::copy(shared_->File("whole"), File("whole")); }
   static std::string Spectrum() { return shared_->File("spectrum.toml"); }
   static std::vector<std::string> Arguments(const std::string& run) {
-    return {"distill",
-            "--strategy",
-            "boot",
-            "--teacher-steps",
-            "5",
-            "--schedule",
-            "cosine",
-            "--lr",
-            "0.02",
-            "--iterations",
-            "1500",
-            "--teacher",
-            "analytic:" + Spectrum(),
-            "-o",
-            run,
+    return {"distill", "--strategy", "boot", "--teacher-steps", "5", "--schedule", "cosine", "--lr",
+            "0.02", "--iterations", "15000", "--teacher", "analytic:" + Spectrum(), "-o", run,
             "--quiet",
-            "--checkpoint-seconds",
-            "0.02"};
+            // Everything that has a state.
+            "--optimizer", "adamw", "--lr-schedule", "cosine", "--warmup", "100", "--ema", "0.99",
+            "--checkpoint-seconds", "0.02"};
   }
   // Waits until the run has made `count` new checkpoints, or is over.
   void WaitForCheckpoints(const Child& child, const std::string& run, int count) const {
@@ -136,6 +124,9 @@ TEST_F(Interrupted, BySignalsItStopsWithARunThatGoesOnBitByBit) {
   EXPECT_EQ(differing.code, 2);
   EXPECT_THAT(differing.err, HasSubstr("--lr 0.03"));
   EXPECT_EQ(Run({"distill", "--resume", "-o", File("run"), "--seed", "3"}).code, 2);
+  const Outcome optimizer = Run({"distill", "--resume", "-o", File("run"), "--ema", "0.9"});
+  EXPECT_EQ(optimizer.code, 2);
+  EXPECT_THAT(optimizer.err, AllOf(HasSubstr("--ema 0.9: the run in"), HasSubstr("has 0.99")));
   const Outcome end = Run({"distill", "--resume", "-o", File("run"), "--quiet"});
   ASSERT_EQ(end.code, 0) << end.err;
   ExpectSameResult("run", "whole");

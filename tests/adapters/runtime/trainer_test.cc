@@ -1,99 +1,130 @@
-#include "adapters/runtime/trainer.h"
+#include "adapters/runtime/make_trainer.h"
 
 #include <ATen/ATen.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <cmath>
-#include <limits>
-#include <random>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
 
-#include "adapters/runtime/trainer_parts.h"
-#include "tests/adapters/support.h"
+#include "adapters/linear/embedding.h"
+#include "adapters/noise/noise.h"
+#include "tests/adapters/linear/scores.h"
+#include "tests/adapters/linear/support.h"
 
 namespace mergeplan {
 namespace {
 
+using ::mergeplan::testing::Compare;
+using ::mergeplan::testing::kLimit;
+using ::mergeplan::testing::RandomTask;
+using ::mergeplan::testing::RunToEnd;
+using ::mergeplan::testing::Scores;
+using ::mergeplan::testing::ShrinkageTask;
 using ::mergeplan::testing::TrainToEnd;
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-TrainerOptions Options(int batch, std::int64_t updates) {
+TrainerOptions Options(int batch, std::int64_t updates,
+                       const std::map<std::string, std::string>& recipe = {}) {
   TrainerOptions options;
   options.lr = 0.02;
   options.updates = updates;
   options.batch = batch;
-  options.seed = 5;
+  options.recipe = *Recipe::Parse(recipe);
   return options;
 }
 
-MergeTask RandomTask(Range range, int d, unsigned seed) {
-  std::mt19937_64 random(seed);
-  std::uniform_real_distribution<double> uniform(0.2, 1.5);
-  MergeTask task;
-  task.range = range;
-  for (int k = 0; k < d; ++k) {
-    task.start.push_back(uniform(random));
-    task.target.push_back(uniform(random));
-    task.scale.push_back(uniform(random));
-  }
-  return task;
+at::Tensor Row(const std::vector<double>& values) {
+  at::Tensor tensor = at::empty({static_cast<std::int64_t>(values.size())}, at::kDouble);
+  std::copy(values.begin(), values.end(), tensor.mutable_data_ptr<double>());
+  return tensor;
 }
 
-void ExpectSame(const TrainerState& a, const TrainerState& b) {
-  EXPECT_EQ(a.updates, b.updates);
-  EXPECT_EQ(a.parameters, b.parameters);
-  EXPECT_EQ(a.generators, b.generators);
-  EXPECT_EQ(a.curve, b.curve);
+// The step by LibTorch's autograd and its own fused optimizers, with all 64 weights a dimension, on
+// the samples that the trainer draws.
+TEST(Trainer, IsWhatPyTorchComputes) {
+  constexpr int kBatch = 8, kDims = 5, kUpdates = 12;
+  using RecipeOptions = std::map<std::string, std::string>;
+  const std::vector<RecipeOptions> recipes = {
+      {},
+      {{"momentum", "0.9"}},
+      {{"momentum", "0.9"}, {"weight-decay", "0.1"}, {"lr-schedule", "cosine"}, {"warmup", "3"}},
+      {{"optimizer", "adam"}},
+      {{"optimizer", "adam"}, {"eps", "0.01"}, {"lr-schedule", "linear"}},
+      {{"optimizer", "adamw"}, {"weight-decay", "0.2"}, {"beta1", "0.7"}, {"beta2", "0.95"}}};
+  for (const char* student : {"step", "embedding"}) {
+    for (RecipeOptions recipe : recipes) {
+      recipe["student"] = student;
+      TrainerOptions options = Options(kBatch, kUpdates, recipe);
+      const Recipe& r = options.recipe;
+      const bool embedding = r.student == StudentKind::kEmbedding;
+      options.feature_norm = embedding ? kEmbeddingNorm : 1;
+      options.lr = embedding ? 1e-3 : 0.02;
+      const MergeTask task = RandomTask({3, 6}, kDims, 1);
+      const TrainerState ours = TrainToEnd({task}, options);
+
+      NoiseStream stream(task.seed, 3, 6, 0);
+      at::Tensor noise = at::empty({kUpdates, kBatch, kDims}, at::kFloat);
+      stream.Fill(noise.mutable_data_ptr<float>(), noise.numel());
+      const at::Tensor phi =
+          embedding ? Row(SinusoidalEmbedding(task.time)) : at::ones({1}, at::kDouble);
+      const at::Tensor p = Row(task.target), scale = Row(task.scale);
+      at::Tensor w = at::outer(Row(task.start), phi) / phi.square().sum();
+      at::Tensor first = at::zeros_like(w), second = at::zeros_like(w);
+      at::Tensor step = at::zeros({}, at::kFloat);
+      for (int u = 0; u < kUpdates; ++u) {
+        const at::Tensor z = noise[u].to(at::kDouble) * scale;
+        w = w.detach().requires_grad_(true);
+        const at::Tensor loss = (z * at::mv(w, phi) - z * p).square().sum(1).mean();
+        loss.backward();
+        EXPECT_NEAR(ours.curve[u], loss.item<double>(), 1e-11 * (1 + loss.item<double>()));
+        at::Tensor gradient = w.grad();
+        w = w.detach();
+        const double lr = options.lr * r.RateFactor(u, kUpdates);
+        if (r.optimizer == OptimizerKind::kSgd) {
+          const bool buffers = r.momentum > 0;
+          at::_fused_sgd_({w}, {gradient}, buffers ? at::TensorList(first) : at::TensorList(),
+                          r.weight_decay, r.momentum, lr, /*dampening=*/0,
+                          /*nesterov=*/false, /*maximize=*/false, /*is_first_step=*/u == 0);
+        } else {
+          step.add_(1);
+          const auto update = [&](const auto& function) {
+            function({w}, {gradient}, {first}, {second}, at::TensorList(), {step}, lr, r.beta1,
+                     r.beta2, r.weight_decay, r.eps, /*amsgrad=*/false, /*maximize=*/false,
+                     std::nullopt, std::nullopt);
+          };
+          using Function =
+              void (*)(at::TensorList, at::TensorList, at::TensorList, at::TensorList,
+                       at::TensorList, at::TensorList, double, double, double, double, double, bool,
+                       bool, const std::optional<at::Tensor>&, const std::optional<at::Tensor>&);
+          update(r.optimizer == OptimizerKind::kAdam ? static_cast<Function>(at::_fused_adam_)
+                                                     : static_cast<Function>(at::_fused_adamw_));
+        }
+      }
+      const at::Tensor a = at::mv(w, phi);
+      for (int k = 0; k < kDims; ++k) {
+        EXPECT_NEAR(ours.parameters[k], a[k].item<double>(), 1e-12)
+            << student << ", " << r.Options().at("optimizer") << ", momentum " << r.momentum;
+      }
+    }
+  }
 }
 
-// The step by LibTorch's autograd, on the samples that the trainer draws.
-TEST(Trainer, IsSgdAsAutogradComputesIt) {
-  constexpr int kBatch = 8, kDims = 5, kUpdates = 10;
-  TrainerOptions options = Options(kBatch, kUpdates);
-  options.feature_norm = 1.5;
-  const MergeTask task = RandomTask({3, 6}, kDims, 1);
-  const TrainerState fused = TrainToEnd({task}, options);
-
-  const DrawLayout layout = DrawLayout::Of(kBatch, kDims);
-  ASSERT_EQ(layout.lanes, 1);
-  ASSERT_GE(layout.updates_per_draw, kUpdates);
-  NoiseStream stream(options.seed, 3, 6, 0);
-  at::Tensor noise = at::empty({kUpdates, kBatch, kDims}, at::kFloat);
-  stream.Fill(noise.mutable_data_ptr<float>(), noise.numel());
-
-  const auto row = [](const std::vector<double>& values) {
-    at::Tensor tensor = at::empty({static_cast<std::int64_t>(values.size())}, at::kDouble);
-    std::copy(values.begin(), values.end(), tensor.mutable_data_ptr<double>());
-    return tensor;
-  };
-  at::Tensor a = row(task.start), p = row(task.target), scale = row(task.scale);
-  for (int u = 0; u < kUpdates; ++u) {
-    const at::Tensor z = noise[u].to(at::kDouble) * scale;
-    a = a.detach().requires_grad_(true);
-    const at::Tensor loss = (z * a - z * p).square().sum(1).mean();
-    loss.backward();
-    EXPECT_NEAR(fused.curve[u], loss.item<double>(), 1e-13 * loss.item<double>());
-    a = a.detach() - options.lr * options.feature_norm * a.grad();
-  }
-  for (int k = 0; k < kDims; ++k) {
-    EXPECT_NEAR(fused.parameters[k], a[k].item<double>(), 1e-14);
-  }
-}
-
-TEST(Trainer, FusedAndTensorStepsAgreeSampleBySample) {
+TEST(Trainer, OurLoopsAndTensorsAgreeSampleBySample) {
   for (const int d : {1, 5, 100}) {
     for (const int batch : {1, 64, 300}) {
       for (const DType dtype : {DType::kFloat64, DType::kFloat32}) {
-        TrainerOptions options = Options(batch, 40);
+        TrainerOptions options = Options(batch, 40, {{"lr-schedule", "cosine"}, {"warmup", "5"}});
         options.dtype = dtype;
         options.lr = batch == 1 ? 0.01 : 0.05;
+        options.feature_norm = 1.5;
         const std::vector<MergeTask> tasks = {RandomTask({1, 2}, d, 2), RandomTask({3, 7}, d, 3)};
-        options.step = StepKind::kFused;
-        const TrainerState fused = TrainToEnd(tasks, options);
-        options.step = StepKind::kTensor;
-        const TrainerState tensor = TrainToEnd(tasks, options);
-        EXPECT_EQ(fused.generators, tensor.generators);
+        const TrainerState fused = RunToEnd(MakeTrainer(tasks, options, {}, StepKind::kFused));
+        const TrainerState tensor = RunToEnd(MakeTrainer(tasks, options, {}, StepKind::kTensor));
         const double tolerance = dtype == DType::kFloat64 ? 1e-13 : 1e-5;
         ASSERT_EQ(fused.parameters.size(), tensor.parameters.size());
         for (size_t k = 0; k < fused.parameters.size(); ++k) {
@@ -108,132 +139,100 @@ TEST(Trainer, FusedAndTensorStepsAgreeSampleBySample) {
   }
 }
 
-TEST(Trainer, ResultsDoNotDependOnWhatTrainsTogetherOrOnThreads) {
-  constexpr int kDims = 200;  // several lanes
-  ASSERT_GT(DrawLayout::Of(100, kDims).lanes, 1);
-  const TrainerOptions options = Options(100, 60);
-  std::vector<MergeTask> tasks;
-  tasks.reserve(5);
-  for (int i = 0; i < 5; ++i) tasks.push_back(RandomTask({2 * i + 1, 2 * i + 2}, kDims, i));
-  SetThreads(1);
-  const TrainerState together = TrainToEnd(tasks, options);
-  for (int threads : {2, 3}) {
-    SetThreads(threads);
-    ExpectSame(TrainToEnd(tasks, options), together);
-  }
-  for (size_t i = 0; i < tasks.size(); ++i) {
-    const TrainerState alone = TrainToEnd({tasks[i]}, options);
-    const auto begin = together.parameters.begin() + static_cast<std::ptrdiff_t>(i * kDims);
-    EXPECT_TRUE(std::equal(alone.parameters.begin(), alone.parameters.end(), begin));
-    const auto curve = together.curve.begin() +
-                       static_cast<std::ptrdiff_t>(i * CurveUpdates(options.updates).size());
-    EXPECT_TRUE(std::equal(alone.curve.begin(), alone.curve.end(), curve));
-  }
-  SetThreads(0);
-}
-
-TEST(Trainer, GoesOnFromEverySavedState) {
-  for (const StepKind step : {StepKind::kFused, StepKind::kTensor}) {
-    for (const DType dtype : {DType::kFloat64, DType::kFloat32}) {
-      // One Advance of the fused step is 2^20 numbers: two updates here.
-      const bool fused = step == StepKind::kFused;
-      const int d = fused ? 256 : 100;
-      TrainerOptions options = Options(fused ? 1024 : 100, 13);
-      options.step = step;
-      options.dtype = dtype;
-      const std::vector<MergeTask> tasks = {RandomTask({1, 2}, d, 2), RandomTask({3, 7}, d, 3)};
-      auto whole = Trainer::Create(tasks, options);
-      ASSERT_TRUE(whole.ok());
-      std::vector<TrainerState> states = {(*whole)->Save()};
-      while (!(*whole)->done()) {
-        ASSERT_TRUE((*whole)->Advance().ok());
-        states.push_back((*whole)->Save());
-      }
-      ASSERT_GT(states.size(), 5u);
-      const size_t stride = std::max<size_t>(1, states.size() / 6);
-      for (size_t s = 0; s < states.size(); s += stride) {
-        auto resumed = Trainer::Create(tasks, options);
-        ASSERT_TRUE(resumed.ok());
-        ASSERT_TRUE((*resumed)->Restore(states[s]).ok());
-        while (!(*resumed)->done()) ASSERT_TRUE((*resumed)->Advance().ok());
-        ExpectSame((*resumed)->Save(), states.back());
-      }
+TEST(Trainer, TensorsGoOnFromEverySavedState) {
+  for (const DType dtype : {DType::kFloat64, DType::kFloat32}) {
+    TrainerOptions options = Options(100, 13);
+    options.dtype = dtype;
+    const std::vector<MergeTask> tasks = {RandomTask({1, 2}, 100, 2), RandomTask({3, 7}, 100, 3)};
+    auto whole = MakeTrainer(tasks, options, {}, StepKind::kTensor);
+    ASSERT_TRUE(whole.ok()) << whole.status();
+    std::vector<TrainerState> states = {(*whole)->Save()};
+    while (!(*whole)->done()) {
+      ASSERT_TRUE((*whole)->Advance().ok());
+      states.push_back((*whole)->Save());
+    }
+    ASSERT_GT(states.size(), 5u);
+    for (size_t s = 0; s < states.size(); s += 3) {
+      auto resumed = MakeTrainer(tasks, options, {}, StepKind::kTensor);
+      ASSERT_TRUE(resumed.ok());
+      ASSERT_TRUE((*resumed)->Restore(states[s]).ok());
+      const TrainerState end = RunToEnd(std::move(resumed));
+      EXPECT_EQ(end.parameters, states.back().parameters);
+      EXPECT_EQ(end.curve, states.back().curve);
     }
   }
 }
 
-TEST(Trainer, RefusesAStateOfAnotherTraining) {
-  const TrainerOptions options = Options(8, 20);
-  auto trainer = Trainer::Create({RandomTask({1, 2}, 4, 1)}, options);
+TEST(Trainer, TensorsStopWhereTheLossIsNoFiniteNumber) {
+  TrainerOptions options = Options(4, 10000);
+  options.lr = 10;  // far beyond what Budget::Validate lets through
+  auto trainer = MakeTrainer({RandomTask({3, 9}, 4, 1)}, options, {}, StepKind::kTensor);
   ASSERT_TRUE(trainer.ok());
-  TrainerState state = (*trainer)->Save();
-  state.parameters.pop_back();
-  EXPECT_EQ((*trainer)->Restore(state).code(), absl::StatusCode::kDataLoss);
-  state = (*trainer)->Save();
-  state.updates = 21;
-  EXPECT_EQ((*trainer)->Restore(state).code(), absl::StatusCode::kDataLoss);
+  absl::Status status;
+  while (status.ok() && !(*trainer)->done()) status = (*trainer)->Advance();
+  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(status.message(),
+              AllOf(HasSubstr("merge [3, 9]"), HasSubstr("rate 10"), HasSubstr("update")));
 }
 
-TEST(Trainer, StopsWhereTheLossIsNoFiniteNumber) {
-  for (const StepKind step : {StepKind::kFused, StepKind::kTensor}) {
-    TrainerOptions options = Options(4, 10000);
-    options.lr = 10;  // far beyond what Budget::Validate lets through
-    options.step = step;
-    auto trainer = Trainer::Create({RandomTask({3, 9}, 4, 1)}, options);
-    ASSERT_TRUE(trainer.ok());
-    absl::Status status;
-    while (status.ok() && !(*trainer)->done()) status = (*trainer)->Advance();
-    EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
-    EXPECT_THAT(status.message(), ::testing::AllOf(HasSubstr("merge [3, 9]"), HasSubstr("rate 10"),
-                                                   HasSubstr("update")));
-  }
-}
-
-TEST(Trainer, RefusesNumbersThatMakeNoSense) {
-  const MergeTask task = RandomTask({1, 2}, 4, 1);
-  const auto code = [](std::vector<MergeTask> tasks, TrainerOptions options) {
-    return Trainer::Create(std::move(tasks), options).status().code();
+TEST(Trainer, RefusesRecipesThatADeviceDoesNotHave) {
+  const Device cuda{true, 0};
+  const auto message = [&](const std::map<std::string, std::string>& recipe) {
+    const absl::Status status = CheckRecipe(*Recipe::Parse(recipe), cuda, StepKind::kAuto);
+    return std::string(status.message());
   };
-  const auto invalid = absl::StatusCode::kInvalidArgument;
-  EXPECT_EQ(code({}, Options(8, 20)), invalid);
-  EXPECT_EQ(code({task}, Options(0, 20)), invalid);
-  EXPECT_EQ(code({task}, Options(8, 0)), invalid);
-  TrainerOptions options = Options(8, 20);
-  options.lr = std::numeric_limits<double>::quiet_NaN();
-  EXPECT_EQ(code({task}, options), invalid);
-  MergeTask broken = task;
-  broken.start[2] = std::numeric_limits<double>::infinity();
-  EXPECT_EQ(code({broken}, Options(8, 20)), invalid);
-  broken = task;
-  broken.scale.pop_back();
-  EXPECT_EQ(code({task, broken}, Options(8, 20)), invalid);
+  EXPECT_EQ(message({{"lr-schedule", "cosine"}, {"warmup", "3"}}), "");
+  EXPECT_THAT(
+      message({{"draws", "chi2"}}),
+      HasSubstr("--draws chi2: not with --device cuda, which has samples; use --device cpu"));
+  EXPECT_THAT(message({{"momentum", "0.5"}}), HasSubstr("--momentum 0.5: not with --device cuda"));
+  EXPECT_THAT(message({{"optimizer", "adam"}}), HasSubstr("not with --device cuda"));
+  EXPECT_THAT(message({{"ema", "0.5"}}), HasSubstr("--ema 0.5: not with --device cuda; use"));
+  EXPECT_TRUE(CheckRecipe(*Recipe::Parse({{"draws", "chi2"}}), {}, StepKind::kAuto).ok());
+  const TrainerOptions options = Options(4, 10);
+  EXPECT_EQ(
+      MakeTrainer({RandomTask({3, 9}, 4, 1)}, options, cuda, StepKind::kFused).status().code(),
+      absl::StatusCode::kUnimplemented);
+  EXPECT_EQ(MakeTrainer({}, options, {}, StepKind::kTensor).status().code(),
+            absl::StatusCode::kInvalidArgument);
 }
 
-TEST(CurveUpdates, HoldsFirstAndLastAndIsDenseAtTheStart) {
-  for (const std::int64_t updates : {1, 2, 63, 64, 65, 100, 320, 100000}) {
-    const std::vector<std::int64_t> points = CurveUpdates(updates);
-    EXPECT_EQ(points.front(), 0);
-    EXPECT_EQ(points.back(), updates - 1);
-    EXPECT_LE(points.size(), 64u);
-    EXPECT_TRUE(std::is_sorted(points.begin(), points.end()));
-    EXPECT_EQ(std::adjacent_find(points.begin(), points.end()), points.end());
-    if (updates <= 64) {
-      EXPECT_EQ(static_cast<std::int64_t>(points.size()), updates);
-    }
-    if (updates > 4) {
-      EXPECT_EQ(points[3], 3);
-    }
+// The law of SGD (linear/law_test.cc) on a GPU, where noise and step are others.
+TEST(Trainer, FollowsTheLawOnCuda) {
+  if (!std::filesystem::exists("/dev/nvidia0")) {
+    GTEST_SKIP() << "no CUDA device: /dev/nvidia0 is missing";
   }
-}
-
-TEST(DrawLayout, CutsTheDimensionsIntoLanes) {
-  for (const int batch : {1, 7, 64, 2560}) {
-    for (const std::int64_t d : {1, 2, 31, 32, 33, 784, 3072, 100000}) {
-      const DrawLayout layout = DrawLayout::Of(batch, d);
-      EXPECT_EQ(layout.LaneBegin(0), 0);
-      EXPECT_EQ(layout.LaneBegin(layout.lanes), d);
-      for (int lane = 0; lane < layout.lanes; ++lane) EXPECT_GT(layout.LaneWidth(lane), 0);
-      EXPECT_GE(layout.updates_per_draw, 1);
+  const absl::StatusOr<Device> device = OpenDevice("cuda");
+  ASSERT_TRUE(device.ok()) << device.status();
+  constexpr int kTrials = 20000;
+  for (const DType dtype : {DType::kFloat64, DType::kFloat32}) {
+    for (const int batch : {4, 64}) {
+      TrainerOptions options;
+      options.lr = 0.05;
+      options.batch = batch;
+      options.updates = 70;  // more than one Advance
+      options.dtype = dtype;
+      const double n = 0.1;
+      const double g = 2 * options.lr * n;
+      const std::vector<MergeTask> tasks = {ShrinkageTask({1, 2}, kTrials, n),
+                                            ShrinkageTask({3, 4}, kTrials, n)};
+      auto trainer = MakeTrainer(tasks, options, *device);
+      ASSERT_TRUE(trainer.ok()) << trainer.status();
+      ASSERT_TRUE((*trainer)->Advance().ok());
+      const TrainerState middle = (*trainer)->Save();
+      while (!(*trainer)->done()) ASSERT_TRUE((*trainer)->Advance().ok());
+      const TrainerState state = (*trainer)->Save();
+      for (int i = 0; i < 2; ++i) {
+        const Scores s = Compare(state.parameters.data() + static_cast<std::ptrdiff_t>(i) * kTrials,
+                                 kTrials, g, batch, options.updates);
+        EXPECT_LT(std::abs(s.mean), kLimit) << "batch " << batch << ", merge " << i;
+        EXPECT_LT(std::abs(s.second), kLimit) << "batch " << batch << ", merge " << i;
+      }
+      auto resumed = MakeTrainer(tasks, options, *device);
+      ASSERT_TRUE(resumed.ok());
+      ASSERT_TRUE((*resumed)->Restore(middle).ok());
+      while (!(*resumed)->done()) ASSERT_TRUE((*resumed)->Advance().ok());
+      EXPECT_EQ((*resumed)->Save().parameters, state.parameters);
     }
   }
 }

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
@@ -20,6 +21,7 @@ namespace {
 
 using testing::AllOf;
 using testing::HasSubstr;
+using testing::Not;
 
 class ReportCommand : public testing::Test {
  protected:
@@ -34,7 +36,7 @@ class ReportCommand : public testing::Test {
 
   // A run of a strategy whose operators are exactly what the linear model predicts on the mean.
   void MakeRun(Strategy strategy, RunStatus status = RunStatus::kFinished,
-               const std::string& spectrum = "") const {
+               const std::string& spectrum = "", const std::string& prediction = "law") const {
     const std::string name(ToString(strategy));
     ASSERT_TRUE(MakeDirectories(Run(name)).ok());
     PlanDocument document = *ReadPlan(folder_ + "/plan.toml");
@@ -47,12 +49,14 @@ class ReportCommand : public testing::Test {
     const std::vector<double> value = model.Value(document.plan);
     NpzWriter npz;
     npz.Add("value", {2}, value);
+    npz.Add("predicted", {2}, value);
     const std::string bytes = *npz.Bytes();
     ASSERT_TRUE(WriteFileAtomically(Run(name) + "/result.npz", bytes).ok());
     RunResult result;
     result.summary = {
         name, "surrogate", document.objective, document.objective, 1.5, document.plan.size(),
         50,   3200};
+    if (prediction == "none") result.summary.predicted = std::nan("");
     result.dimensions = 2;
     for (const Merge& merge : document.plan.merges()) {
       MergeRecord record;
@@ -74,6 +78,7 @@ class ReportCommand : public testing::Test {
     info.dtype = "float64";
     info.device = "cpu";
     info.batch = 64;
+    info.prediction = prediction;
     ASSERT_TRUE(WriteRunInfo(info, Run(name) + "/run.toml").ok());
   }
   Outcome Report(const std::string& runs, const std::string& more = "") const {
@@ -100,6 +105,27 @@ TEST_F(ReportCommand, PutsPredictedBesideAchieved) {
   }
   const std::string page = *ReadFile(folder_ + "/r.html");
   EXPECT_THAT(page, AllOf(HasSubstr("boot"), HasSubstr("vanilla"), HasSubstr("<svg")));
+}
+
+// Runs that were trained in another way than the law of SGD is about.
+TEST_F(ReportCommand, SaysWhereNothingIsPredicted) {
+  MakeRun(Strategy::kBoot, RunStatus::kFinished, "", "none");
+  MakeRun(Strategy::kVanilla, RunStatus::kFinished, "", "mean");
+  const Outcome run = Report(Quoted("boot") + Quoted("vanilla"), "--json --draws 1000");
+  ASSERT_EQ(run.code, 0) << run.err;
+  const auto strategies = nlohmann::json::parse(run.out)["strategies"];
+  EXPECT_TRUE(strategies[0]["predicted_error"].is_null());
+  EXPECT_TRUE(strategies[1]["predicted_error"].is_number());
+  for (const auto& row : strategies) {
+    EXPECT_TRUE(row["predicted_error_with_noise"].is_null());
+    EXPECT_FALSE(row.contains("law_test"));
+    EXPECT_TRUE(row["achieved_error"].is_number());
+  }
+  const Outcome table = Report(Quoted("boot"));
+  ASSERT_EQ(table.code, 0) << table.err;
+  EXPECT_THAT(table.out, AllOf(HasSubstr(" - "), HasSubstr("not tested"), Not(HasSubstr("nan"))));
+  const std::string html = *ReadFile(folder_ + "/r.html");
+  EXPECT_THAT(html, AllOf(HasSubstr("none predicted"), Not(HasSubstr(">nan<"))));
 }
 
 TEST_F(ReportCommand, ARunThatIsNotWholeIsNamedWithTheNextStep) {

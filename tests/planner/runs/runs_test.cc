@@ -1,8 +1,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstdlib>
 #include <filesystem>
+#include <limits>
 #include <string>
 
 #include "planner/base/file.h"
@@ -15,6 +17,7 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 RunResult SomeResult() {
   RunResult result;
@@ -36,6 +39,8 @@ RunResult SomeResult() {
   merge.seconds = 0.25;
   merge.predicted_error = 1e-3;
   merge.achieved_error = 2e-3;
+  merge.effective_time = 0.7;
+  result.training = {{"draws", "chi2"}};
   result.merges = {merge, merge};
   result.merges[1].last = 3;
   return result;
@@ -87,14 +92,16 @@ TEST_F(Runs, FaultsOfAnInfoNameTheKey) {
   const auto with = [&](const std::string& from, const std::string& to) {
     return With("run.toml", from, to, [&] { return ReadRunInfo(File("run.toml")); });
   };
-  EXPECT_EQ(with("format = 1", "format = 1"), "");
-  EXPECT_THAT(with("format = 1", "format = 2"), HasSubstr("'format'"));
-  EXPECT_THAT(with("format = 1", "format = 1\nspeed = 2"), HasSubstr("unknown key 'speed'"));
+  EXPECT_EQ(with("format = 2", "format = 2"), "");
+  EXPECT_THAT(with("format = 2", "format = 1"), HasSubstr("'format': is 1, this version reads 2"));
+  EXPECT_THAT(with("format = 2", "format = 2\nspeed = 2"), HasSubstr("unknown key 'speed'"));
   EXPECT_THAT(with("'stopped'", "'asleep'"), HasSubstr("asleep"));
   EXPECT_THAT(with("batch = 2147483647", "batch = 0"), HasSubstr("'batch'"));
   EXPECT_THAT(with("batch = 2147483647", "batch = 2147483648"), HasSubstr("'batch'"));
   EXPECT_THAT(with("batch = 2147483647", "batch = '64'"), HasSubstr("'batch'"));
   EXPECT_THAT(with("batch = 2147483647", "batch 64"), HasSubstr("line "));
+  EXPECT_THAT(with("prediction = 'mean'", "prediction = 'some'"),
+              HasSubstr("'prediction': is 'some', expected law, mean or none"));
   EXPECT_THAT(with("strategy =", "# strategy ="), HasSubstr("'strategy': is missing"));
 }
 
@@ -108,6 +115,25 @@ TEST_F(Runs, ResultReadsBackAsWritten) {
   EXPECT_EQ(*read, result);
   EXPECT_DOUBLE_EQ(read->merges[0].residual(), 0.1 / 3);
 
+  // Nothing is predicted, and training was not linear.
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  result.summary.predicted = result.predicted_surrogate = result.predicted_teacher = nan;
+  for (MergeRecord& merge : result.merges) {
+    merge.predicted_error = nan;
+    merge.effective_time.reset();
+  }
+  ASSERT_TRUE(WriteRunResult(result, folder_).ok());
+  EXPECT_THAT(*ReadFile(File("result.toml")), Not(HasSubstr("predicted")));
+  const auto none = ReadRunResult(folder_);
+  ASSERT_TRUE(none.ok()) << none.status();
+  EXPECT_TRUE(std::isnan(none->summary.predicted));
+  EXPECT_TRUE(std::isnan(none->predicted_surrogate));
+  EXPECT_TRUE(std::isnan(none->predicted_teacher));
+  EXPECT_TRUE(std::isnan(none->merges[0].predicted_error));
+  EXPECT_FALSE(none->merges[0].effective_time.has_value());
+
+  result = SomeResult();
+  result.arrays_sha256 = Sha256("arrays");
   result.merges.clear();  // a teacher of one step
   ASSERT_TRUE(WriteRunResult(result, folder_).ok());
   EXPECT_EQ(*ReadRunResult(folder_), result);
@@ -124,7 +150,7 @@ TEST_F(Runs, FaultsOfAResultNameTheKey) {
   EXPECT_EQ(with("dimensions = 6", "dimensions = 6"), "");
   EXPECT_THAT(with("dimensions = 6", "dimensions = 0"),
               AllOf(HasSubstr("result.toml: key 'dimensions'"), HasSubstr("is 0")));
-  EXPECT_THAT(with("format = 1", "format = 3"), HasSubstr("this version reads 1"));
+  EXPECT_THAT(with("format = 2", "format = 3"), HasSubstr("this version reads 2"));
   EXPECT_THAT(with("seconds = 12.5", "seconds = nan"), HasSubstr("'seconds': is nan"));
   EXPECT_THAT(with("seconds = 12.5", "seconds = 'long'"),
               HasSubstr("'seconds': expected a number"));

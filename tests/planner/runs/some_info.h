@@ -22,6 +22,8 @@ inline RunInfo SomeInfo() {
   info.dtype = "float64";
   info.device = "cpu";
   info.batch = 2147483647;
+  info.training = {{"draws", "samples"}, {"optimizer", "sgd"}};
+  info.prediction = "mean";
   info.plan_sha256 = std::string(64, '3');
   info.fingerprint = std::string(64, '4');
   info.mergeplan_version = "0.1.0";
