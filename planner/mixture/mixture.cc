@@ -1,6 +1,6 @@
 #include "planner/mixture/mixture.h"
 
-#include <Eigen/Dense>
+#include <Eigen/Core>
 #include <algorithm>
 #include <cmath>
 #include <numbers>
@@ -12,6 +12,7 @@
 #include "planner/base/memory.h"
 #include "planner/base/status_macros.h"
 #include "planner/base/utf8.h"
+#include "planner/mixture/axes.h"
 
 namespace mergeplan {
 namespace {
@@ -145,21 +146,17 @@ absl::Status Decompose(MixtureSpec& spec, int k, double& asymmetry,
     asymmetry = std::max(asymmetry, apart / largest);
     covariance = (0.5 * (covariance + covariance.transpose())).eval();
   }
-  const Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd> solver(covariance);
-  if (solver.info() != Eigen::Success) {
+  double* values = derived.values.data() + static_cast<std::size_t>(k) * d;
+  if (!mixture::EigenAxes(covariance.data(), d, derived.axes.data() + offset,
+                          derived.axes_transposed.data() + offset, values)) {
     return Invalid(absl::StrCat("array covariances at [", k,
                                 "]: its eigenvalues could not be found; rescale the data"));
   }
-  if (solver.eigenvalues()[0] < -kSlack * largest) {
-    return Invalid(absl::StrCat("array covariances at [", k, "] has the eigenvalue ",
-                                solver.eigenvalues()[0], "; expected none below 0"));
+  if (values[d - 1] < -kSlack * largest) {
+    return Invalid(absl::StrCat("array covariances at [", k, "] has the eigenvalue ", values[d - 1],
+                                "; expected none below 0"));
   }
-  Eigen::Map<Matrix> axes(derived.axes.data() + offset, d, d);
-  Eigen::Map<Matrix> transposed(derived.axes_transposed.data() + offset, d, d);
-  transposed = solver.eigenvectors().rowwise().reverse();
-  axes = transposed.transpose();
-  Eigen::Map<Eigen::VectorXd>(derived.values.data() + static_cast<std::size_t>(k) * d, d) =
-      solver.eigenvalues().reverse().cwiseMax(0.0);
+  for (Eigen::Index i = 0; i < d; ++i) values[i] = std::max(values[i], 0.0);
   return absl::OkStatus();
 }
 
@@ -197,11 +194,9 @@ void DeriveLowRank(const MixtureSpec& spec, GaussianMixture::Derived& derived) {
   derived.axes_transposed.resize(K * r * d);
   derived.values.resize(K * r);
   for (std::size_t k = 0; k < K; ++k) {
-    const ConstMap factor(spec.factors.data() + k * d * r, d, r);
-    const Eigen::BDCSVD<Eigen::MatrixXd> svd(factor, Eigen::ComputeThinU);
-    Eigen::Map<Matrix>(derived.axes_transposed.data() + k * r * d, d, r) = svd.matrixU();
-    Eigen::Map<Matrix>(derived.axes.data() + k * r * d, r, d) = svd.matrixU().transpose();
-    Eigen::Map<Eigen::VectorXd>(derived.values.data() + k * r, r) = svd.singularValues();
+    mixture::FactorAxes(spec.factors.data() + k * d * r, nullptr, d, r,
+                        derived.axes.data() + k * r * d, derived.axes_transposed.data() + k * r * d,
+                        derived.values.data() + k * r);
   }
 }
 

@@ -1,10 +1,11 @@
 #include "planner/mixture/moments.h"
 
-#include <Eigen/Eigenvalues>
+#include <Eigen/Core>
 #include <utility>
 
 #include "planner/base/memory.h"
 #include "planner/base/status_macros.h"
+#include "planner/mixture/axes.h"
 
 namespace mergeplan {
 namespace {
@@ -64,16 +65,17 @@ absl::StatusOr<Spectrum> MixtureSpectrum(const GaussianMixture& mixture, std::st
                                  8.0 * 4.0 * static_cast<double>(d) * static_cast<double>(d)));
   MixtureMoments moments = Moments(mixture);
   const Eigen::Map<const Matrix> covariance(moments.covariance.data(), d, d);
-  const Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd> solver(covariance);
-  if (!covariance.allFinite() || solver.info() != Eigen::Success) {
+  Matrix vectors(d, d), columns(d, d);
+  Eigen::VectorXd values(d);
+  if (!covariance.allFinite() ||
+      !mixture::EigenAxes(covariance.data(), d, vectors.data(), columns.data(), values.data())) {
     return absl::InvalidArgumentError(
         "the moments of the mixture are too large for float64; rescale the data");
   }
   Spectrum spectrum;
   spectrum.source = std::move(source);
   spectrum.shape = {d};
-  // Eigen gives rising eigenvalues; each direction's largest component is made positive.
-  Matrix vectors = solver.eigenvectors().rowwise().reverse().transpose();
+  // Each direction's largest component is made positive.
   for (Eigen::Index i = 0; i < d; ++i) {
     Eigen::Index at = 0;
     vectors.row(i).cwiseAbs().maxCoeff(&at);
@@ -84,7 +86,7 @@ absl::StatusOr<Spectrum> MixtureSpectrum(const GaussianMixture& mixture, std::st
   const double off = (covariance - Matrix(covariance.diagonal().asDiagonal())).squaredNorm();
   const double energy = all > 0 ? off / all : 0;
   FillBasis(spectrum.diagonal, "diagonal", covariance.diagonal(), energy);
-  FillBasis(spectrum.pca, "pca", solver.eigenvalues().reverse().cwiseMax(0.0), 0);
+  FillBasis(spectrum.pca, "pca", values.cwiseMax(0.0), 0);
   const bool turned = energy > 1e-12;
   spectrum.recommended_basis = turned ? "pca" : "diagonal";
   spectrum.recommended_basis_reason =

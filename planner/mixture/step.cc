@@ -1,6 +1,6 @@
 #include "planner/mixture/step.h"
 
-#include <Eigen/Dense>
+#include <Eigen/Core>
 #include <cfloat>
 #include <cmath>
 #include <cstdio>
@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "planner/base/status_macros.h"
+#include "planner/mixture/axes.h"
 #include "planner/mixture/tiles.h"
 
 namespace mergeplan {
@@ -95,23 +96,19 @@ absl::Status MixtureStep::FillLowRank(int k) {
   const std::size_t d = dimensions(), r = mixture_.rank();
   const std::size_t at = static_cast<std::size_t>(k) * d;
   MP_RETURN_IF_ERROR(FillDiagonal(k, mixture_.spec().variances.data() + at));
-  Eigen::VectorXd root(d), values;
   for (std::size_t j = 0; j < d; ++j) {
-    root[j] = std::sqrt(1 / inverse_[at + j]);
-    root_[at + j] = root[j];
-    inverse_root_[at + j] = 1 / root[j];
+    root_[at + j] = std::sqrt(1 / inverse_[at + j]);
+    inverse_root_[at + j] = 1 / root_[at + j];
   }
+  std::vector<double> values(r);
   if (!axes_.empty()) {
-    const Eigen::Map<const Matrix> factor(mixture_.spec().factors.data() + at * r, d, r);
-    const Eigen::BDCSVD<Eigen::MatrixXd> svd(root.cwiseInverse().asDiagonal() * factor,
-                                             Eigen::ComputeThinU);
-    Eigen::Map<Matrix>(axes_transposed_.data() + at * r, d, r) = svd.matrixU();
-    Eigen::Map<Matrix>(axes_.data() + at * r, r, d) = svd.matrixU().transpose();
-    values = svd.singularValues();
+    mixture::FactorAxes(mixture_.spec().factors.data() + at * r, inverse_root_.data() + at, d, r,
+                        axes_.data() + at * r, axes_transposed_.data() + at * r, values.data());
   } else {
     // E is a number: its root only scales the factors' own singular values.
-    values =
-        Eigen::Map<const Eigen::VectorXd>(mixture_.derived().values.data() + k * r, r) / root[0];
+    for (std::size_t i = 0; i < r; ++i) {
+      values[i] = mixture_.derived().values[k * r + i] / root_[at];
+    }
   }
   double log_det = 0;
   for (std::size_t i = 0; i < r; ++i) {
