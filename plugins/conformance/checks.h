@@ -31,10 +31,12 @@ std::vector<Check> ThreadChecks();
 const mergeplan_plugin* Usable(const Subject& subject);
 
 // Begins every check of plan() and execute(): skips it where there is nothing to call.
+// NOLINTBEGIN(bugprone-macro-parentheses): `plugin` is a name.
 #define MERGEPLAN_CONFORMANCE_PLUGIN(plugin, subject)                                    \
   const mergeplan_plugin* const usable_plugin = Usable(subject);                         \
   if (usable_plugin == nullptr) GTEST_SKIP() << "the entry cannot be used, see Entry.*"; \
   const mergeplan_plugin& plugin = *usable_plugin
+// NOLINTEND(bugprone-macro-parentheses)
 
 // The question of T steps and N blocks with the subject's parameters.
 Question Ask(const Subject& subject, const mergeplan_plugin& plugin, std::int32_t teacher_steps,

@@ -26,12 +26,14 @@ const mergeplan_plugin* Readable(const Subject& subject) {
   return plugin != nullptr && plugin->struct_size >= kOldestPlugin ? plugin : nullptr;
 }
 
+// NOLINTBEGIN(bugprone-macro-parentheses): `plugin` is a name.
 #define MERGEPLAN_CONFORMANCE_ENTRY(plugin, subject)                  \
   const mergeplan_plugin* const readable = Readable(subject);         \
   if (readable == nullptr)                                            \
     GTEST_SKIP() << "the entry cannot be read, see Entry.StaticData " \
                     "and Entry.Size";                                 \
   const mergeplan_plugin& plugin = *readable
+// NOLINTEND(bugprone-macro-parentheses)
 
 bool IsName(const char* text) {
   if (text == nullptr) return false;

@@ -85,6 +85,7 @@ void PlansAtTheSameTime(const Subject& subject) {
   }
   std::vector<std::string> wrong(kThreads);
   std::vector<std::thread> threads;
+  threads.reserve(kThreads);
   for (int k = 0; k < kThreads; ++k) {
     threads.emplace_back([&, k] {
       for (int round = 0; round < kRounds * 4; ++round) {
@@ -114,6 +115,7 @@ void ExecutesAtTheSameTime(const Subject& subject) {
   }
   std::vector<std::string> wrong(kThreads);
   std::vector<std::thread> threads;
+  threads.reserve(kThreads);
   for (int k = 0; k < kThreads; ++k) {
     threads.emplace_back([&, k] {
       for (int round = 0; round < kRounds; ++round) {

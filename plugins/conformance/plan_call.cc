@@ -306,7 +306,7 @@ class PlanHostCall {
       return Say(error, MERGEPLAN_INVALID_ARGUMENT, wrong);
     }
     return Say(error, MERGEPLAN_NOT_FOUND,
-               std::string(path) + ": the conformance suite has no plan files");
+               Quoted(path) + ": the conformance suite has no plan files");
   }
 
   void Log(const char* text) {

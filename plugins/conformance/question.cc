@@ -20,6 +20,7 @@ constexpr unsigned char kBehind = 0xCD;
 
 template <typename Number>
 void AddBytes(const std::vector<Number>& list, std::string* bytes) {
+  // The list's elements are what is meant, pointers too. NOLINTNEXTLINE(bugprone-sizeof-expression)
   bytes->append(reinterpret_cast<const char*>(list.data()), list.size() * sizeof(Number));
 }
 

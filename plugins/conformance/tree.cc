@@ -202,7 +202,10 @@ TreeView::TreeView(const Tree& tree) : plan_{} {
 std::string TreeView::Bytes() const {
   std::string bytes(reinterpret_cast<const char*>(&plan_), sizeof(plan_));
   const auto add = [&](const auto& list) {
-    bytes.append(reinterpret_cast<const char*>(list.data()), list.size() * sizeof(*list.data()));
+    // The list's elements are what is meant, pointers too.
+    const std::size_t size =
+        list.size() * sizeof(*list.data());  // NOLINT(bugprone-sizeof-expression)
+    bytes.append(reinterpret_cast<const char*>(list.data()), size);
   };
   add(children_);
   add(blocks_);

@@ -99,6 +99,7 @@ class Checker {
       const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - begin;
       const double seconds = std::max(options_.seconds - spent.count(), 0.0);
       std::vector<std::string> names;
+      names.reserve(checks.size());
       for (const Known& check : checks) names.push_back(check.name);
       std::vector<std::string> arguments = {
           report_->library, absl::StrCat("--gtest_filter=", absl::StrJoin(names, ":"))};

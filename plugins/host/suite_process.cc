@@ -91,6 +91,7 @@ class Lines {
   words.emplace_back("--events");
   words.push_back(absl::StrCat(passed_on));
   std::vector<char*> pointers;
+  pointers.reserve(words.size() + 1);
   for (std::string& word : words) pointers.push_back(word.data());
   pointers.push_back(nullptr);
   ::execv(program.c_str(), pointers.data());
