@@ -9,8 +9,7 @@ namespace mergeplan::experts {
 
 template <typename T>
 LevelNetwork<T>::LevelNetwork(const NetworkShape& shape, double time) : shape_(shape) {
-  const std::vector<double> embedding = Embedding(shape.embedding, time);
-  embedding_.assign(embedding.begin(), embedding.end());
+  SetTime(time);
   const std::size_t d = shape.dimensions, E = shape.experts, H = shape.hidden;
   const std::size_t padded = (E + kExpertBlock - 1) / kExpertBlock * kExpertBlock;
   hidden_.resize(H);
@@ -21,6 +20,12 @@ LevelNetwork<T>::LevelNetwork(const NetworkShape& shape, double time) : shape_(s
   expert_hidden_.resize(H);
   pull_.resize(H);
   scaled_.resize(SumLayout::Of(d, E, H).count);
+}
+
+template <typename T>
+void LevelNetwork<T>::SetTime(double time) {
+  const std::vector<double> embedding = Embedding(shape_.embedding, time);
+  embedding_.assign(embedding.begin(), embedding.end());
 }
 
 template <typename T>

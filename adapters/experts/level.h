@@ -17,6 +17,8 @@ class LevelNetwork {
  public:
   // `time` is t/T.
   LevelNetwork(const NetworkShape& shape, double time);
+  // Prepare has to follow.
+  void SetTime(double time);
 
   // Takes over the parameters (NetworkShape has their order). O(parameters).
   void Prepare(const T* parameters);

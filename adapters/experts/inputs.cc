@@ -1,0 +1,95 @@
+#include "adapters/experts/inputs.h"
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "planner/mixture/draw.h"
+#include "planner/mixture/philox.h"
+
+namespace mergeplan::experts {
+namespace {
+
+// The finaliser of splitmix64 (Steele, Lea, Flood 2014): a bijection of 64 bits that mixes well.
+std::uint64_t Scramble(std::uint64_t x) {
+  x += 0x9E3779B97F4A7C15U;
+  x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9U;
+  x = (x ^ (x >> 27)) * 0x94D049BB133111EBU;
+  return x ^ (x >> 31);
+}
+
+}  // namespace
+
+std::string_view ToString(InputKind kind) {
+  switch (kind) {
+    case InputKind::kFresh:
+      return "fresh";
+    case InputKind::kPool:
+      return "pool";
+    case InputKind::kData:
+      break;
+  }
+  return "data";
+}
+
+absl::StatusOr<InputKind> ParseInputKind(std::string_view word) {
+  for (const InputKind kind : {InputKind::kFresh, InputKind::kPool, InputKind::kData}) {
+    if (word == ToString(kind)) return kind;
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("inputs '", std::string(word), "' are unknown, expected fresh, pool or data"));
+}
+
+std::uint64_t MixSeed(std::uint64_t seed, std::uint64_t first, std::uint64_t last) {
+  return Scramble(Scramble(Scramble(seed) ^ first) ^ last);
+}
+
+absl::StatusOr<Inputs> Inputs::FromData(std::shared_ptr<const MixtureTrajectory> teacher,
+                                        std::vector<double> data) {
+  const auto d = static_cast<std::size_t>(teacher->dimensions());
+  if (data.empty() || data.size() % d != 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("training data: ", data.size(), " numbers, expected one or more rows of ", d));
+  }
+  const auto bad =
+      std::find_if(data.begin(), data.end(), [](double x) { return !std::isfinite(x); });
+  if (bad != data.end()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("training data: row ", (bad - data.begin()) / static_cast<std::ptrdiff_t>(d),
+                     " holds ", *bad, ", expected finite numbers"));
+  }
+  Inputs inputs(std::move(teacher));
+  inputs.data_ = std::make_shared<const std::vector<double>>(std::move(data));
+  return inputs;
+}
+
+void Inputs::Draw(int level, std::uint64_t seed, Stream stream, std::uint64_t first_row,
+                  std::size_t rows, double* z) const {
+  const NoiseLevel at = teacher_->level(level);
+  const auto number = static_cast<std::uint32_t>(stream);
+  if (data_ == nullptr) {
+    DrawRows(teacher_->mixture(), at, {seed, number}, first_row, rows, z, nullptr);
+    return;
+  }
+  const auto d = static_cast<std::size_t>(teacher_->dimensions());
+  const std::size_t count = data_->size() / d;
+  for (std::size_t r = 0; r < rows; ++r) {
+    mixture::RowNumbers numbers(seed, number, first_row + r);
+    const auto row = static_cast<std::size_t>(numbers.NextUniform() * static_cast<double>(count));
+    const double* x0 = data_->data() + std::min(row, count - 1) * d;
+    for (std::size_t j = 0; j < d; ++j) {
+      z[r * d + j] = at.alpha * x0[j] + at.sigma * numbers.NextNormal();
+    }
+  }
+}
+
+int DrawLevel(int levels, std::uint64_t seed, std::uint64_t update, int slice, int slices) {
+  mixture::RowNumbers numbers(seed, static_cast<std::uint32_t>(Stream::kLevels),
+                              update * static_cast<std::uint64_t>(slices) + slice);
+  const double place = (slice + numbers.NextUniform()) / slices;  // in (0, 1)
+  return 1 + std::min(levels - 1, static_cast<int>(place * levels));
+}
+
+}  // namespace mergeplan::experts

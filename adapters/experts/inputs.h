@@ -1,0 +1,57 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "planner/mixture/trajectory.h"
+
+namespace mergeplan::experts {
+
+// Where a merge's z_j come from.
+enum class InputKind {
+  kFresh,  // the mixture's law at level j, drawn afresh for every update
+  kPool,   // the same law, drawn once (with its targets), taken in turn again and again
+  kData,   // z = alpha x0 + sigma eps: a row of data at random and noise, afresh for every update
+};
+// "fresh", "pool", "data".
+std::string_view ToString(InputKind kind);
+absl::StatusOr<InputKind> ParseInputKind(std::string_view word);
+
+// What a stream of numbers is for; with the seed it names the stream. (0 is the initial
+// parameters'.)
+enum class Stream : std::uint32_t { kTraining = 1, kPool = 2, kHeldOut = 3, kLevels = 4 };
+
+// A seed for what `first` and `last` name: a merge of one trial.
+std::uint64_t MixSeed(std::uint64_t seed, std::uint64_t first, std::uint64_t last);
+
+// States at the levels of a teacher. Row i of a stream is the same whoever asks for it.
+class Inputs {
+ public:
+  // The law of the teacher's mixture.
+  explicit Inputs(std::shared_ptr<const MixtureTrajectory> teacher)
+      : teacher_(std::move(teacher)) {}
+  // Data, rows x d, row-major, in the schedule's coordinates (x0 / data_scale).
+  // INVALID_ARGUMENT where there is no whole row, or a number is not finite.
+  static absl::StatusOr<Inputs> FromData(std::shared_ptr<const MixtureTrajectory> teacher,
+                                         std::vector<double> data);
+
+  // Rows first_row .. first_row + rows - 1 at level t; z is rows x d.
+  void Draw(int level, std::uint64_t seed, Stream stream, std::uint64_t first_row, std::size_t rows,
+            double* z) const;
+
+  const MixtureTrajectory& teacher() const { return *teacher_; }
+
+ private:
+  std::shared_ptr<const MixtureTrajectory> teacher_;
+  std::shared_ptr<const std::vector<double>> data_;  // null: the mixture's law
+};
+
+// A level for slice `slice` of `slices` in an update: uniform in the slice's share of the levels
+// 1..levels, so that an update covers them all.
+int DrawLevel(int levels, std::uint64_t seed, std::uint64_t update, int slice, int slices);
+
+}  // namespace mergeplan::experts
