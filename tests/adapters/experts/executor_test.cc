@@ -372,7 +372,6 @@ TEST(ExpertsExecutor, TheLossOfVanillaRisesWithTheSteps) {
     ASSERT_TRUE(executor.Fit().ok());
     const double loss = steps == 1 ? executor.records(0).fit.teacher.mean
                                    : executor.records(0).merges[0].teacher.mean;
-    std::printf("T %d: %.3g\n", steps, loss);
     EXPECT_GT(loss, before);
     before = loss;
   }

@@ -91,26 +91,30 @@ TEST(ExpertsTrainer, NeitherThreadsNorCompanyMatter) {
   }
 }
 
-// One update of SGD moves every parameter by the derivative that the plain student has.
+// Updates of SGD move every parameter by the derivative that the plain student has.
 TEST(ExpertsTrainer, AnUpdateIsThePlainGradient) {
   const auto teacher = SmallTeacher(kSteps);
   const Inputs inputs(teacher);
-  TrainTask task = Tasks(teacher)[1];
+  constexpr int kBatch = 270;  // two slices
   TrainerOptions options = Options();
+  options.shape = {2, 2, 3, 2};
   options.precision = Precision::kFloat64;
   options.optimizer.kind = OptimizerKind::kSgd;
   options.optimizer.lr = 0.5;
   options.updates = 2;
+  options.batch = kBatch;
+  TrainTask task = Tasks(teacher)[1];
+  task.start = InitialParameters(options.shape, 2);
   const TaskState found = TrainToEnd({task}, inputs, options).front();
 
-  oracle::ExpertsNet net{2, 3, 10, 6, {task.start.begin(), task.start.end()}};
+  oracle::ExpertsNet net{2, 2, 3, 2, {task.start.begin(), task.start.end()}};
   std::vector<int> all(net.parameters.size());
   for (std::size_t i = 0; i < all.size(); ++i) all[i] = static_cast<int>(i);
   Workspace work;
   for (int u = 0; u < 2; ++u) {
-    std::vector<double> z(700 * 2), target(700 * 2);
-    inputs.Draw(4, task.seed, Stream::kTraining, u * 700, 700, z.data());
-    task.targets.front()->Apply(z.data(), 700, target.data(), work);
+    std::vector<double> z(kBatch * 2), target(kBatch * 2);
+    inputs.Draw(4, task.seed, Stream::kTraining, u * kBatch, kBatch, z.data());
+    task.targets.front()->Apply(z.data(), kBatch, target.data(), work);
     EXPECT_NEAR(found.curve[u], static_cast<double>(net.Loss(z, target, 4.0 / kSteps)), 1e-12);
     const auto gradient = net.Gradient(z, target, 4.0 / kSteps, all, 1e-7L);
     for (std::size_t i = 0; i < all.size(); ++i) net.parameters[i] -= 0.5L * gradient[i];
