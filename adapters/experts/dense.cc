@@ -77,6 +77,7 @@ MP_EACH bool AllFiniteAny(const T* values, std::size_t count) {
 
 }  // namespace
 
+// NOLINTBEGIN(bugprone-macro-parentheses): T is a type.
 #define MP_DENSE(T)                                                                              \
   MP_CLONES void Multiply(const T* m, std::size_t rows, std::size_t columns, std::size_t stride, \
                           const T* x, const T* bias, T* out) {                                   \
@@ -104,6 +105,7 @@ MP_EACH bool AllFiniteAny(const T* values, std::size_t count) {
     for (std::size_t i = 0; i < count; ++i) p[i] -= rate * g[i];                                 \
   }
 
+// NOLINTEND(bugprone-macro-parentheses)
 MP_DENSE(float)
 MP_DENSE(double)
 #undef MP_DENSE

@@ -20,12 +20,14 @@ namespace {
 // the size in the attribute must not depend on a template's parameter.
 template <typename T, int kBytes>
 struct Register;
+// NOLINTBEGIN(bugprone-macro-parentheses): types.
 #define MP_REGISTER(T, Integer, kBytes)                                         \
   template <>                                                                   \
   struct Register<T, kBytes> {                                                  \
     using Type = T __attribute__((vector_size(kBytes), may_alias));             \
     using Whole = std::Integer __attribute__((vector_size(kBytes), may_alias)); \
   };
+// NOLINTEND(bugprone-macro-parentheses)
 MP_REGISTER(float, uint32_t, 16)
 MP_REGISTER(double, uint64_t, 16)
 #if MP_VERSIONS

@@ -352,11 +352,13 @@ TEST(ExpertsExecutor, AStateThatDoesNotFitIsRefused) {
   EXPECT_THAT(message([](S& s) { s.active.resize(1); }), HasSubstr("cannot be in training"));
 }
 
-// fig:gmm_error_plot: the student of one step is as good as exact, and distilling more steps at
-// once leaves more, T = 1, 2, 4, 8, 16. The paper's mixture, 600 updates of a batch of 512, seed 1.
+// fig:gmm_error_plot: distilling one step leaves nothing, and more steps at once leave more. The
+// paper's mixture, 600 updates of a batch of 512, seed 1. Over seeds 1 to 6 the losses were 3e-6,
+// 0.055, 0.83, 0.93 and 0.95, with deviations of 1e-6, 0.004, 0.04, 0.04 and 0.07: what is asserted
+// here is four deviations away, which the order of T = 4, 8 and 16 is not.
 TEST(ExpertsExecutor, TheLossOfVanillaRisesWithTheSteps) {
   const GaussianMixture mixture = CircleMixture().value();
-  double before = 0;
+  std::vector<double> losses;
   for (const int steps : {1, 2, 4, 8, 16}) {
     ExecutorOptions options;
     options.seeds = {1};
@@ -369,12 +371,14 @@ TEST(ExpertsExecutor, TheLossOfVanillaRisesWithTheSteps) {
                                          Canonical(Strategy::kVanilla, steps), options)
                             .value();
     ASSERT_TRUE(executor.TrainAll().ok());
-    ASSERT_TRUE(executor.Fit().ok());
-    const double loss = steps == 1 ? executor.records(0).fit.teacher.mean
-                                   : executor.records(0).merges[0].teacher.mean;
-    EXPECT_GT(loss, before);
-    before = loss;
+    const TrialRecord& record = executor.records(0);
+    losses.push_back(steps == 1 ? record.fit.teacher.mean : record.merges[0].teacher.mean);
   }
+  EXPECT_LT(losses[0], 1e-4);
+  EXPECT_GT(losses[1], 0.03);
+  EXPECT_GT(losses[2], 5 * losses[1]);
+  EXPECT_GT(losses[3], 0.75 * losses[2]);
+  EXPECT_GT(losses[4], 0.7 * losses[2]);
 }
 
 }  // namespace
