@@ -22,8 +22,8 @@ constexpr Companion kCompanions[] = {
      "Execute a plan or strategy against a teacher (needs LibTorch)",
      "builds that have LibTorch (preset \"release\")",
      "if the folder of the run has a run.toml, go on with --resume, else run the command again"},
-    {"plugins", "mergeplan-plugins", false, "List, show and check strategy plugins",
-     "every build", "nothing was changed, run the command again"},
+    {"plugins", "mergeplan-plugins", false, "List, show and check strategy plugins", "every build",
+     "nothing was changed, run the command again"},
 };
 
 pid_t g_child = 0;
