@@ -33,7 +33,7 @@ const Survey& Ask(const Subject& subject, const mergeplan_plugin& plugin) {
       ask(&survey->steps, Ask(subject, plugin, steps, blocks));
     }
   }
-  for (const std::int32_t blocks : {1, 2, 7, 500, 999, 1000}) {
+  for (const std::int32_t blocks : {1, 500, 999, 1000}) {
     ask(&survey->steps, Ask(subject, plugin, 1000, blocks));
   }
   for (const std::int32_t steps : {1, 2, 3, 17}) {

@@ -142,10 +142,10 @@ TEST_F(CheckMutant, EndingTheProcessIsAFinding) {
 }
 
 TEST_F(CheckMutant, AnEndlessLoopIsAFinding) {
-  const auto results = Results("endless", "--seconds 1.5");
+  const auto results = Results("endless", "--seconds 4");
   EXPECT_EQ(results.at("Plan.EveryStepsAndBlocks").first, "failed");
   EXPECT_THAT(results.at("Plan.EveryStepsAndBlocks").second,
-              HasSubstr("was still running after 1.5 seconds in plan() asked for T = 64, N = 1"));
+              HasSubstr("was still running after 4 seconds in plan() asked for T = 64, N = 1"));
   EXPECT_EQ(results.at("Plan.LogsLines").first, "skipped");
   EXPECT_THAT(results.at("Plan.LogsLines").second, HasSubstr("the time of its group was spent"));
   EXPECT_EQ(results.at("Execute.TrainsEveryMerge").first, "passed");

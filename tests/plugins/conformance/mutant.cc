@@ -111,12 +111,13 @@ void Spoil(const PlanCall& call, Plan* plan) {
     Merge& merge = plan->merges.back();
     if (Is("gap")) merge.children.back().first += 1;
     if (Is("one-child")) merge.children.pop_back();
-    if (Is("merge-twice")) plan->merges.push_back(merge);
+    if (Is("beyond")) merge.range.last = 65;
+    const Merge copy = merge;
+    if (Is("merge-twice")) plan->merges.push_back(copy);
     if (Is("unused-merge")) plan->merges.push_back({{1, 64}, {{1, 32}, {33, 64}}});
     if (Is("missing-merge")) plan->merges.erase(plan->merges.begin());
-    if (Is("beyond")) merge.range.last = 65;
     if (Is("too-many-merges")) {
-      for (int k = 0; k < 64; ++k) plan->merges.push_back(merge);
+      for (int k = 0; k < 64; ++k) plan->merges.push_back(copy);
     }
     if (Is("no-blocks")) plan->blocks.clear();
     if (Is("other-blocks")) {
@@ -174,7 +175,11 @@ std::int32_t BadError(const PlanCall& call) {
     call.error->code = MERGEPLAN_INTERNAL;
     return MERGEPLAN_ABORTED;
   }
-  if (Is("unknown-code")) return Fail(call.error, static_cast<mergeplan_code>(77), "seventy-seven");
+  if (Is("unknown-code")) {
+    Fail(call.error, MERGEPLAN_ABORTED, "seventy-seven");
+    call.error->code = 77;
+    return 77;
+  }
   if (Is("text-bytes")) return Fail(call.error, MERGEPLAN_ABORTED, "\xff\xfe");
   return MERGEPLAN_OK;
 }
