@@ -85,7 +85,7 @@ void Inputs::Draw(int level, std::uint64_t seed, Stream stream, std::uint64_t fi
   }
 }
 
-int DrawLevel(int levels, std::uint64_t seed, std::uint64_t update, int slice, int slices) {
+int PickLevel(int levels, std::uint64_t seed, std::uint64_t update, int slice, int slices) {
   mixture::RowNumbers numbers(seed, static_cast<std::uint32_t>(Stream::kLevels),
                               update * static_cast<std::uint64_t>(slices) + slice);
   const double place = (slice + numbers.NextUniform()) / slices;  // in (0, 1)

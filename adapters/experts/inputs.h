@@ -52,6 +52,6 @@ class Inputs {
 
 // A level for slice `slice` of `slices` in an update: uniform in the slice's share of the levels
 // 1..levels, so that an update covers them all.
-int DrawLevel(int levels, std::uint64_t seed, std::uint64_t update, int slice, int slices);
+int PickLevel(int levels, std::uint64_t seed, std::uint64_t update, int slice, int slices);
 
 }  // namespace mergeplan::experts

@@ -99,7 +99,7 @@ class Task {
       slice_levels_.resize(slices_);
       for (int s = 0; s < slices_; ++s) {
         slice_levels_[s] =
-            task_.first_level - 1 + DrawLevel(count, task_.seed, updates_, s, slices_);
+            task_.first_level - 1 + PickLevel(count, task_.seed, updates_, s, slices_);
         levels_[s].SetTime(static_cast<double>(slice_levels_[s]) / inputs_.teacher().steps());
       }
     }

@@ -124,7 +124,7 @@ TEST(ExpertsTrainer, AnUpdateIsThePlainGradient) {
   }
 }
 
-// The student of all levels: every slice has the level that DrawLevel says.
+// The student of all levels: every slice has the level that PickLevel says.
 TEST(ExpertsTrainer, TheFitSeesALevelPerSlice) {
   const auto teacher = SmallTeacher(kSteps);
   const Inputs inputs(teacher);
@@ -137,7 +137,7 @@ TEST(ExpertsTrainer, TheFitSeesALevelPerSlice) {
   Workspace work;
   long double loss = 0;
   for (int s = 0; s < 3; ++s) {
-    const int level = DrawLevel(kSteps, task.seed, 0, s, 3);
+    const int level = PickLevel(kSteps, task.seed, 0, s, 3);
     EXPECT_GE(level, 1 + 2 * s);
     EXPECT_LE(level, 2 + 2 * s);
     const std::size_t rows = s < 2 ? kSliceRows : 700 - 2 * kSliceRows;
@@ -320,7 +320,7 @@ TEST(ExpertsInputs, LevelsAreUniform) {
   constexpr int kLevels = 5, kUpdates = 4000;
   std::vector<int> counts(kLevels + 1);
   for (int u = 0; u < kUpdates; ++u) {
-    for (int s = 0; s < 3; ++s) ++counts[DrawLevel(kLevels, 9, u, s, 3)];
+    for (int s = 0; s < 3; ++s) ++counts[PickLevel(kLevels, 9, u, s, 3)];
   }
   EXPECT_EQ(counts[0], 0);
   const double expected = 3.0 * kUpdates / kLevels;
