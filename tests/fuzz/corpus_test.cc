@@ -1,5 +1,6 @@
 // Every input that the fuzzers start from or have found, in the usual build: none may break a
 // promise of its parser (that stops the process, which fails the test).
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -11,7 +12,7 @@
 namespace mergeplan::fuzz {
 namespace {
 
-int Run(const Target& target) {
+int AttackAll(const Target& target) {
   const char* source = std::getenv("MERGEPLAN_SOURCE_DIR");
   if (source == nullptr) return 0;
   int count = 0;
@@ -26,9 +27,9 @@ int Run(const Target& target) {
   return count;
 }
 
-TEST(Corpus, Manifest) { EXPECT_GE(Run(kManifest), 5); }
-TEST(Corpus, PlanToml) { EXPECT_GE(Run(kPlanToml), 5); }
-TEST(Corpus, PlanJson) { EXPECT_GE(Run(kPlanJson), 5); }
+TEST(Corpus, Manifest) { EXPECT_GE(AttackAll(kManifest), 5); }
+TEST(Corpus, PlanToml) { EXPECT_GE(AttackAll(kPlanToml), 5); }
+TEST(Corpus, PlanJson) { EXPECT_GE(AttackAll(kPlanJson), 5); }
 
 }  // namespace
 }  // namespace mergeplan::fuzz
