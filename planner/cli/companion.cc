@@ -26,8 +26,8 @@ constexpr Companion kCompanions[] = {
      "Train several strategies and compare predicted with achieved (needs LibTorch)",
      "builds that have LibTorch (preset \"release\")",
      "nothing was written, run the command again"},
-    {"plugins", "mergeplan-plugins", false, "List, show and check strategy plugins",
-     "every build", "nothing was changed, run the command again"},
+    {"plugins", "mergeplan-plugins", false, "List, show and check strategy plugins", "every build",
+     "nothing was changed, run the command again"},
 };
 
 pid_t g_child = 0;

@@ -126,7 +126,7 @@ TEST(Loader, WrongMajorIsSaidBeforeTheLibraryIsTouched) {
   const auto plugin = LoadPlugin("odd", {folder.path()});
   EXPECT_EQ(plugin.status().code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_THAT(Message(plugin.status()),
-              HasSubstr("plugin odd is for ABI 2.0, this host speaks 1.0"));
+              HasSubstr("plugin odd is for ABI 2.0, this host speaks 1."));
 }
 
 // "needs X, this teacher gives Y" comes before any code of the plugin: this library is none.
