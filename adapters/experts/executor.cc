@@ -345,7 +345,7 @@ absl::Status Executor::TrainGroup(absl::Span<const Job> group, std::int64_t upda
       return absl::CancelledError(absl::StrCat("stopped in ", tasks.front().name, " after update ",
                                                trainer->Save(0).updates, " of ", updates));
     }
-    const absl::Status advanced = trainer->Advance(kAdvanceSeconds);
+    absl::Status advanced = trainer->Advance(kAdvanceSeconds);
     count_time();
     if (!advanced.ok()) {
       state_.active = Save().active;

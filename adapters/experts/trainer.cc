@@ -295,6 +295,7 @@ class TrainerOf : public Trainer {
     const int wanted = std::min(options_.threads, slices);
     std::vector<SliceMemory<T>> memory;
     std::vector<AlignedVector<T>> lanes(slices);
+    memory.reserve(wanted);
     for (int i = 0; i < wanted; ++i) memory.push_back(task.MakeMemory());
     absl::Status status;
     bool stop = false;  // written by the first thread between two meetings only
