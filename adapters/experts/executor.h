@@ -35,7 +35,7 @@ struct StudentRecord : MergeFigures {
   ErrorEstimate own;
   // Against the teacher's steps over the whole range, both from z_j ~ p_j; in native units.
   ErrorEstimate teacher;
-  std::vector<double> curve;  // losses of one batch each at CurvePoints(updates)
+  std::vector<double> curve;  // losses of one batch each at CurveUpdates(updates)
   SharedNumbers parameters;   // null once no later merge needs them
 };
 

@@ -7,7 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "planner/mixture/draw.h"
-#include "planner/mixture/philox.h"
+#include "planner/mixture/row_numbers.h"
 
 namespace mergeplan::experts {
 namespace {

@@ -4,7 +4,7 @@
 #include <cstddef>
 
 #include "absl/strings/str_cat.h"
-#include "planner/mixture/philox.h"
+#include "planner/mixture/row_numbers.h"
 
 namespace mergeplan::experts {
 namespace {

@@ -16,12 +16,12 @@
 #include "adapters/experts/kernel.h"
 #include "adapters/experts/level.h"
 #include "planner/base/status_macros.h"
+#include "planner/runs/curve_updates.h"
 #include "planner/spectrum/parallel.h"
 
 namespace mergeplan::experts {
 namespace {
 
-constexpr std::int64_t kCurvePoints = 64;
 constexpr int kMaxBatch = 1 << 24;
 constexpr std::int64_t kMaxPoolRows = std::int64_t{1} << 28;
 
@@ -42,7 +42,7 @@ class Task {
         options_(options),
         d_(options.shape.dimensions),
         layout_(SumLayout::Of(d_, options.shape.experts, options.shape.hidden)),
-        curve_points_(CurvePoints(options.updates)),
+        curve_points_(CurveUpdates(options.updates)),
         parameters_(task_.start.begin(), task_.start.end()),
         gradient_(parameters_.size()),
         sums_(layout_.count) {
@@ -412,20 +412,6 @@ absl::StatusOr<std::unique_ptr<Trainer>> Trainer::Create(std::vector<TrainTask> 
   for (const TrainTask& task : tasks) MP_RETURN_IF_ERROR(CheckTask(task, inputs, options));
   return options.precision == Precision::kFloat32 ? Make<float>(std::move(tasks), inputs, options)
                                                   : Make<double>(std::move(tasks), inputs, options);
-}
-
-std::vector<std::int64_t> CurvePoints(std::int64_t updates) {
-  std::vector<std::int64_t> out;
-  const std::int64_t count = std::min(updates, kCurvePoints);
-  for (std::int64_t i = 0; i < count; ++i) {
-    const double share = static_cast<double>(i) / static_cast<double>(kCurvePoints - 1);
-    const std::int64_t u =
-        updates <= kCurvePoints
-            ? i
-            : static_cast<std::int64_t>(std::llround(std::pow(updates, share))) - 1;
-    if (out.empty() || u > out.back()) out.push_back(u);
-  }
-  return out;
 }
 
 double TaskBytes(const TrainerOptions& options) {

@@ -40,7 +40,7 @@ struct TaskState {
   std::int64_t updates = 0;
   std::vector<double> parameters;
   std::vector<double> first_moment, second_moment;  // of Adam
-  std::vector<double> curve;  // losses of one batch each at the CurvePoints passed so far
+  std::vector<double> curve;  // losses of one batch each at the CurveUpdates passed so far
 };
 
 // Rows that are drawn, mapped and summed up together; batches are cut into slices of this size.
@@ -75,10 +75,6 @@ class Trainer {
   // Only before the first Advance. DATA_LOSS where the sizes do not fit.
   virtual absl::Status Restore(int task, const TaskState& state) = 0;
 };
-
-// The updates (0-based) at which the loss is kept: all of up to 64, else about 64, close together
-// at the start; always the first and the last.
-std::vector<std::int64_t> CurvePoints(std::int64_t updates);
 
 // Bytes that a task in training takes, its pool included.
 double TaskBytes(const TrainerOptions& options);

@@ -11,6 +11,7 @@
 #include "adapters/linear/optimizer.h"
 #include "adapters/linear/trainer.h"
 #include "planner/base/status_macros.h"
+#include "planner/runs/curve_updates.h"
 #include "planner/spectrum/parallel.h"
 
 namespace mergeplan {

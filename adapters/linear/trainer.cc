@@ -7,32 +7,16 @@
 #include "absl/strings/str_format.h"
 #include "adapters/linear/optimizer.h"
 #include "planner/base/status_macros.h"
+#include "planner/runs/curve_updates.h"
 
 namespace mergeplan {
 namespace {
-
-constexpr std::int64_t kCurvePoints = 64;
 
 bool AllFinite(const std::vector<double>& values) {
   return std::all_of(values.begin(), values.end(), [](double v) { return std::isfinite(v); });
 }
 
 }  // namespace
-
-std::vector<std::int64_t> CurveUpdates(std::int64_t updates) {
-  std::vector<std::int64_t> out;
-  if (updates <= kCurvePoints) {
-    for (std::int64_t u = 0; u < updates; ++u) out.push_back(u);
-    return out;
-  }
-  const double last = static_cast<double>(updates - 1);
-  for (std::int64_t i = 0; i < kCurvePoints; ++i) {
-    const double share = static_cast<double>(i) / (kCurvePoints - 1);
-    const auto u = static_cast<std::int64_t>(std::llround(std::pow(last + 1, share))) - 1;
-    if (out.empty() || u > out.back()) out.push_back(u);
-  }
-  return out;
-}
 
 absl::Status CheckTasks(const std::vector<MergeTask>& tasks, const TrainerOptions& options) {
   if (tasks.empty()) return absl::InvalidArgumentError("no merges to train");

@@ -92,10 +92,6 @@ class Trainer {
 absl::StatusOr<std::unique_ptr<Trainer>> MakeLinearTrainer(std::vector<MergeTask> tasks,
                                                            const TrainerOptions& options);
 
-// The updates (0-based) at which the loss is kept: all when there are up to 64, else about 64,
-// close together at the start where it falls fastest; always the first and the last.
-std::vector<std::int64_t> CurveUpdates(std::int64_t updates);
-
 // ---- What trainers of this interface share.
 
 absl::Status CheckTasks(const std::vector<MergeTask>& tasks, const TrainerOptions& options);

@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "adapters/noise/philox.h"
+#include "planner/base/philox.h"
 
 namespace mergeplan {
 

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <cstring>
 
-#include "adapters/noise/philox.h"
+#include "planner/base/philox.h"
 
 // Box-Muller in float32: two independent standard normal numbers from two random words. Only
 // additions, multiplications and square roots, which are rounded alike everywhere, and no function

@@ -12,6 +12,7 @@
 #include "planner/base/file.h"
 #include "planner/base/status_macros.h"
 #include "planner/data/npz.h"
+#include "planner/runs/curve_updates.h"
 
 namespace mergeplan {
 namespace {

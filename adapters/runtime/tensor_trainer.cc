@@ -13,6 +13,7 @@
 #include "adapters/noise/noise.h"
 #include "adapters/runtime/make_trainer.h"
 #include "planner/base/status_macros.h"
+#include "planner/runs/curve_updates.h"
 
 namespace mergeplan {
 namespace {

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <vector>
 
-#include "planner/mixture/philox.h"
+#include "planner/mixture/row_numbers.h"
 
 namespace mergeplan {
 namespace {

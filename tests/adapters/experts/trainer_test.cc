@@ -263,18 +263,6 @@ TEST(ExpertsTrainer, AStateThatDoesNotFitIsRefused) {
   EXPECT_EQ(code([](TaskState& s) { s.second_moment.clear(); }), absl::StatusCode::kDataLoss);
 }
 
-TEST(ExpertsTrainer, CurvePointsHoldTheEnds) {
-  EXPECT_TRUE(CurvePoints(0).empty());
-  EXPECT_EQ(CurvePoints(3), (std::vector<std::int64_t>{0, 1, 2}));
-  for (const std::int64_t updates : {64, 65, 1000, 10000, 123456789}) {
-    const auto points = CurvePoints(updates);
-    EXPECT_EQ(points.front(), 0);
-    EXPECT_EQ(points.back(), updates - 1);
-    EXPECT_LE(points.size(), 64U);
-    for (std::size_t i = 1; i < points.size(); ++i) ASSERT_LT(points[i - 1], points[i]);
-  }
-}
-
 TEST(ExpertsInputs, DataRowsBecomeStates) {
   const auto teacher = SmallTeacher(kSteps);
   // One row: z - alpha x0 is sigma times standard normal noise.

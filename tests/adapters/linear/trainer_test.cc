@@ -10,6 +10,7 @@
 #include <string>
 
 #include "adapters/noise/noise.h"
+#include "planner/runs/curve_updates.h"
 #include "tests/adapters/linear/support.h"
 #include "tests/oracle/linear_training.h"
 

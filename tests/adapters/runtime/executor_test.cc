@@ -13,6 +13,7 @@
 
 #include "planner/operators/canonical.h"
 #include "planner/operators/law.h"
+#include "planner/runs/curve_updates.h"
 #include "tests/adapters/support.h"
 
 namespace mergeplan {

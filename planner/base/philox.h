@@ -2,11 +2,7 @@
 
 #include <cstdint>
 
-#if defined(__CUDACC__)
-#define MERGEPLAN_HOST_DEVICE __host__ __device__ __forceinline__
-#else
-#define MERGEPLAN_HOST_DEVICE inline __attribute__((always_inline))
-#endif
+#include "planner/base/host_device.h"
 
 // Philox4x32-10, the counter-based generator of Salmon, Moraes, Dror and Shaw, "Parallel random
 // numbers: as easy as 1, 2, 3" (SC 2011): four 32-bit words that look random for every counter of
