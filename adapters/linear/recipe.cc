@@ -120,7 +120,7 @@ const std::map<std::string, Setter>& Setters() {
       {"weight-decay",
        number(&Recipe::weight_decay, NotNegative, "0 or a positive, finite number")},
       {"clip-norm", number(&Recipe::clip_norm, Positive, "a positive, finite number")},
-      {"ema", number(&Recipe::ema, InsideOne, "a number between 0 and 1")},
+      {"ema", number(&Recipe::ema, InsideOne, "a number above 0 and below 1")},
       {"warmup", [](const std::string& option, const std::string& text,
                     Recipe* r) { return ParseInteger<std::int64_t>(option, text, 0, &r->warmup); }},
       {"accumulate", [](const std::string& option, const std::string& text,

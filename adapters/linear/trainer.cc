@@ -83,10 +83,15 @@ absl::Status CheckState(const TrainerState& state, std::int64_t merges, std::int
 }
 
 absl::Status NotFinite(const MergeTask& task, std::int64_t updates, const TrainerOptions& options) {
+  // What else than the rate can make a training run away.
+  std::string more;
+  if (options.recipe.weight_decay > 0) absl::StrAppend(&more, ", a smaller --weight-decay");
+  if (options.recipe.momentum > 0) absl::StrAppend(&more, ", a smaller --momentum");
   return absl::FailedPreconditionError(absl::StrFormat(
-      "merge [%d, %d]: the loss is no finite number after update %d of %d; the rate %g is too "
-      "large for batches of %d, use a smaller --lr or a larger --batch",
-      task.range.first, task.range.last, updates, options.updates, options.lr, options.batch));
+      "merge [%d, %d]: the loss is no finite number after update %d of %d; the training runs away "
+      "with the rate %g and batches of %d, use a smaller --lr%s or a larger --batch",
+      task.range.first, task.range.last, updates, options.updates, options.lr, options.batch,
+      more));
 }
 
 }  // namespace mergeplan

@@ -71,18 +71,10 @@ DistillArguments ArgumentsFor(const BenchArguments& arguments, const std::string
     parts.pop_back();
   }
   const std::string name = absl::StrJoin(parts, ":");
-  if (IsPlanFile(name) && IsMixture(arguments)) {
-    out.plan = name;  // its merges; the question is the same for all
-  } else if (IsPlanFile(name)) {
+  if (IsPlanFile(name)) {
+    // What the plan fixes must be what is asked here (CheckAgainstPlan); of a mixture only its
+    // merges count.
     out.plan = name;
-    out.schedule.reset();
-    out.teacher_steps.reset();
-    out.lr.reset();
-    out.iterations.reset();
-    out.feature_norm.reset();
-    out.init.reset();
-    out.reference.reset();
-    out.student_steps.reset();
   } else {
     out.strategy = name;
   }
@@ -150,6 +142,16 @@ absl::Status CheckBench(const BenchArguments& arguments) {
       return Misuse(absl::StrCat("--strategies: ", name, " stands there twice"));
     }
   }
+  const ExpertArguments& experts = arguments.experts;
+  if (arguments.question.teacher && !IsMixture(arguments) &&
+      (experts.fit_iterations || experts.experts || experts.hidden || experts.train_time)) {
+    const char* option = experts.fit_iterations ? "--fit-iterations"
+                         : experts.experts      ? "--experts"
+                         : experts.hidden       ? "--hidden"
+                                                : "--train-time";
+    return Misuse(absl::StrCat(option, ": is for a mixture teacher, found ",
+                               *arguments.question.teacher, "; leave the option out"));
+  }
   if (!arguments.question.teacher) {
     return Misuse("--teacher: missing, expected analytic:SPECTRUM.toml or mixture:MIXTURE.toml");
   }
@@ -202,7 +204,9 @@ absl::StatusOr<BenchResult> RunBench(const BenchArguments& arguments, const Benc
     if (watch.stop()) return absl::CancelledError("stopped before the training began");
     if (!prepared.ok() && IsMisuse(prepared.status())) {
       return Misuse(absl::StrReplaceAll(std::string(prepared.status().message()),
-                                        {{"--strategy: ", "--strategies: "}}));
+                                        {{"--strategy: ", "--strategies: "},
+                                         {"--set: ", "--strategies: "},
+                                         {"--set ", "--strategies: "}}));
     }
     if (!prepared.ok() && by_all.contains(name)) {
       forecast.left_out.emplace_back(prepared.status().message());
@@ -212,10 +216,17 @@ absl::StatusOr<BenchResult> RunBench(const BenchArguments& arguments, const Benc
     entries.push_back(
         {name, LabelOf(name, names), prepared.ok() ? *prepared : nullptr, prepared.status()});
   }
+  // The question is what strategies were asked; of plan files alone the first one's.
   const BenchCase* first = nullptr;
+  for (const bool plan_files : {false, true}) {
+    for (const Entry& entry : entries) {
+      if (first == nullptr && entry.prepared != nullptr && IsPlanFile(entry.name) == plan_files) {
+        first = entry.prepared.get();
+      }
+    }
+  }
   for (const Entry& entry : entries) {
     if (entry.prepared == nullptr) continue;
-    if (first == nullptr) first = entry.prepared.get();
     MP_RETURN_IF_ERROR(
         CheckSameQuestion(entry.prepared->document(), first->document(), entry.name));
   }
@@ -255,6 +266,10 @@ absl::StatusOr<BenchResult> RunBench(const BenchArguments& arguments, const Benc
       forecast.teacher_calls += row.teacher_calls * arguments.trials;
       rows.emplace_back(std::move(row), std::move(prepared));
     }
+  }
+  if (first->shared_updates() > 0) {
+    forecast.updates += first->shared_updates() * arguments.trials;
+    forecast.teacher_calls += first->shared_updates() * first->batch() * arguments.trials;
   }
   watch.forecast(forecast);
   for (auto& [row, prepared] : rows) {

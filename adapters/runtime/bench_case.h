@@ -27,6 +27,9 @@ class BenchCase {
   virtual std::string basis() const = 0;
   virtual std::string training() const = 0;
 
+  // Updates of what all strategies start from, made once for each trial.
+  virtual std::int64_t shared_updates() const { return 0; }
+
   // The same plan with the updates that BOOT would make in all, shared by its merges.
   virtual absl::StatusOr<std::shared_ptr<const BenchCase>> WithTotalBudget() const = 0;
   // What is known before training; the caller fills in `strategy` and `total_budget`.

@@ -2,7 +2,10 @@
 
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
+#include <filesystem>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -51,9 +54,21 @@ class Line {
 };
 
 absl::StatusOr<int> Bench(const BenchArguments& arguments, const BenchOutput& output) {
+  if (output.file_given && output.file.empty()) {
+    return Misuse("-o: is empty, expected a file; leave it out or give one");
+  }
   const bool csv = absl::EndsWith(output.file, ".csv");
   if (!output.file.empty() && !csv && !absl::EndsWith(output.file, ".json")) {
     return Misuse(absl::StrCat("-o ", output.file, ": expected a name that ends in .csv or .json"));
+  }
+  // Hours of training should not end at a folder that is not there.
+  if (!output.file.empty()) {
+    const std::filesystem::path folder = std::filesystem::absolute(output.file).parent_path();
+    if (::access(folder.c_str(), W_OK | X_OK) != 0) {
+      return absl::FailedPreconditionError(
+          absl::StrCat("-o ", output.file, ": the folder ", folder.string(), " cannot be written (",
+                       std::strerror(errno), "); make it, or name another"));
+    }
   }
   StopOnSignals();
   SetThreads(arguments.question.threads);
@@ -65,10 +80,11 @@ absl::StatusOr<int> Bench(const BenchArguments& arguments, const BenchOutput& ou
   MP_ASSIGN_OR_RETURN(const BenchResult result, RunBench(arguments, watch));
   line.Clear();
   const std::string json = BenchJson(result);
+  std::fputs((output.json ? json : BenchText(result)).c_str(), stdout);
+  std::fflush(stdout);
   if (!output.file.empty()) {
     MP_RETURN_IF_ERROR(WriteFileAtomically(output.file, csv ? BenchCsv(result) : json));
   }
-  std::fputs((output.json ? json : BenchText(result)).c_str(), stdout);
   if (result.stopped) {
     std::fprintf(stderr, "mergeplan bench: stopped by a signal after %d rows\n",
                  static_cast<int>(result.rows.size()));

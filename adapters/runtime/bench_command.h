@@ -9,7 +9,8 @@ namespace mergeplan {
 struct BenchOutput {
   bool quiet = false;  // no progress
   bool json = false;   // one JSON object instead of tables
-  std::string file;    // also written there: .csv or .json; empty: nowhere
+  std::string file;    // also written there: .csv or .json
+  bool file_given = false;
 };
 
 // Runs `mergeplan bench` and prints what it found. Returns the exit code: 0 done, 1 a strategy (or

@@ -129,6 +129,8 @@ class ExpertStudents : public BenchCase {
     return text;
   }
 
+  std::int64_t shared_updates() const override { return parts_.options.fit_updates; }
+
   absl::StatusOr<std::shared_ptr<const BenchCase>> WithTotalBudget() const override {
     Parts parts = parts_;
     const Plan& plan = parts.document.plan;
@@ -172,7 +174,7 @@ class ExpertStudents : public BenchCase {
       experts::ExecutorState state = executor.Save();
       for (int k = 0; k < trials; ++k) state.trials[k].fit = parts_.fits->trials[k];
       MP_RETURN_IF_ERROR(executor.Restore(std::move(state)));
-    } else if (plan.size() > 0) {
+    } else {
       watch.begin(*row, 0);
       MP_RETURN_IF_ERROR(executor.Fit());
       for (int k = 0; k < trials; ++k) parts_.fits->trials.push_back(executor.records(k).fit);
@@ -183,7 +185,10 @@ class ExpertStudents : public BenchCase {
     std::vector<double> errors;
     for (int trial = 0; trial < trials; ++trial) {
       MP_ASSIGN_OR_RETURN(const ErrorEstimate error, executor.Evaluate(trial));
-      errors.push_back(error.mean);
+      // One step and nothing to merge: the student is the fit itself. (Other blocks of one step are
+      // the teacher's own.)
+      errors.push_back(plan.teacher_steps() == 1 ? executor.records(trial).fit.teacher.mean
+                                                 : error.mean);
       for (const StudentRecord& record : executor.records(trial).merges) {
         row->seconds += record.seconds / trials;
       }
@@ -235,6 +240,13 @@ absl::StatusOr<experts::ExecutorOptions> Options(const DistillArguments& argumen
   options.iterations = arguments.iterations.value_or(options.iterations);
   options.batch = arguments.batch.value_or(options.batch);
   options.optimizer.lr = arguments.lr.value_or(options.optimizer.lr);
+  if (options.iterations < 1) {
+    return Misuse(absl::StrCat("--iterations ", options.iterations, ": expected 1 or more"));
+  }
+  constexpr int kMostRows = 1 << 24;
+  if (options.batch > kMostRows) {
+    return Misuse(absl::StrCat("--batch ", options.batch, ": expected 1 to ", kMostRows));
+  }
   if (arguments.dtype) {
     const auto precision = experts::ParsePrecision(*arguments.dtype);
     if (!precision.ok()) {

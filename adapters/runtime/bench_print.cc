@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
@@ -15,6 +16,8 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 std::string_view BudgetWord(bool total) { return total ? "total" : "per-merge"; }
+
+constexpr double kNobodyKnows = std::numeric_limits<double>::quiet_NaN();
 
 // What nobody knows is left out.
 std::string Number(double value) {
@@ -44,11 +47,17 @@ std::string Field(const std::string& text) {
 std::string BenchText(const BenchResult& result) {
   std::string out = absl::StrFormat(
       "%s, basis %s: %d dimensions, %d teacher steps (%s) into %d, start %s, batch %d, %d trial%s\n"
-      "errors against the %s; expected: as predicted, with the noise of SGD\n%s\n",
+      "errors against the %s%s\n%s\n",
       result.teacher, result.basis, result.dimensions, result.teacher_steps, result.schedule,
       result.student_steps, result.init, result.batch, result.trials,
       result.trials == 1 ? "" : "s, achieved: mean and half of its 95 % interval",
-      std::string(ToString(result.reference)), result.training);
+      std::string(ToString(result.reference)),
+      std::any_of(
+          result.rows.begin(), result.rows.end(),
+          [](const BenchRow& row) { return row.error.empty() && !std::isnan(row.expected); })
+          ? "; expected: as predicted, with the noise of SGD"
+          : "",
+      result.training);
   size_t width = 8;
   for (const BenchRow& row : result.rows) width = std::max(width, row.strategy.size());
   const int w = static_cast<int>(width);
@@ -131,9 +140,11 @@ std::string BenchCsv(const BenchResult& result) {
     if (row.error.empty()) {
       absl::StrAppend(&out, row.merges, ",", row.rounds, ",", row.iterations, ",", row.updates, ",",
                       row.teacher_calls);
-      for (const double number :
-           {row.predicted, row.expected, row.achieved.mean, row.achieved.deviation,
-            row.achieved.half_width, row.achieved_surrogate.mean, row.achieved_teacher.mean}) {
+      const bool spread = result.trials > 1;
+      for (const double number : {row.predicted, row.expected, row.achieved.mean,
+                                  spread ? row.achieved.deviation : kNobodyKnows,
+                                  spread ? row.achieved.half_width : kNobodyKnows,
+                                  row.achieved_surrogate.mean, row.achieved_teacher.mean}) {
         absl::StrAppend(&out, ",", CsvNumber(number));
       }
       absl::StrAppendFormat(&out, ",%.6g,%d,\n", row.seconds, result.trials);

@@ -252,6 +252,11 @@ absl::StatusOr<Job> NewJob(const DistillArguments& arguments, PlannerServices& s
   ModelSpec spec{schedule,        document.variances, {},
                  document.budget, document.init,      document.reference};
   absl::StatusOr<Model> model = Model::Create(std::move(spec));
+  if (!model.ok() && !recipe.is_plain()) {
+    return Misuse(absl::StrCat(std::string(model.status().message()),
+                               "; plans are made for plain SGD with this rate, however the merges "
+                               "are then trained"));
+  }
   if (!model.ok()) return AsMisuse(model.status());
   PlanRequest request =
       RequestOf(document, std::move(schedule), arguments.student_steps.value_or(1));

@@ -106,7 +106,7 @@ void AddQuestion(CLI::App* command, DistillArguments& a) {
       Real([](double x) { return x > 0 && std::isfinite(x); }, "a positive, finite number");
   Add(command, "--lr", a.lr, "Learning rate")->check(positive);
   Add(command, "--iterations", a.iterations, "Updates per merge")
-      ->check(CLI::Range(std::int64_t{0}, kLargest));
+      ->check(CLI::Range(std::int64_t{1}, kLargest));
   Add(command, "--feature-norm", a.feature_norm,
       "Squared norm of the feature that feeds the operator [1]")
       ->check(positive);
@@ -116,7 +116,8 @@ void AddQuestion(CLI::App* command, DistillArguments& a) {
       "What the student is compared with: surrogate, teacher, data [surrogate]");
   Add(command, "--basis", a.basis, "diagonal or pca [what the spectrum recommends]");
   Add(command, "--batch", a.batch, "Samples per update [the plan's, or 64]")->check(counts);
-  Add(command, "--seed", a.seed, "Seed of all noise [0]")->check(CLI::Range(-kLargest, kLargest));
+  Add(command, "--seed", a.seed, "Seed of all noise [0]")
+      ->check(CLI::Range(std::int64_t{0}, kLargest));
   AddTrainingOptions(command, a);
   Add(command, "--dtype", a.dtype, "float64 or float32 [float64]");
   Add(command, "--device", a.device, "cpu, cuda or cuda:N [cpu]");
@@ -153,7 +154,8 @@ CLI::App* AddBench(CLI::App& app, BenchArguments& a, BenchOutput& output) {
   AddQuestion(command, a.question);
   command
       ->add_option("--strategies", a.strategies,
-                   "all, or a list: names (progressive:factor=4 sets a parameter), libraries, plan "
+                   "all, or a list with commas: names (progressive:factor=4 sets a parameter), "
+                   "libraries, plan "
                    "files")
       ->delimiter(',')
       ->capture_default_str();
@@ -229,6 +231,9 @@ int RunProgram(int argc, const char* const* argv) {
   }
   // A reader that goes away must not end a training.
   std::signal(SIGPIPE, SIG_IGN);
+  // Nor may a limit on the size of files: the write fails then, and is told.
+  std::signal(SIGXFSZ, SIG_IGN);
+  bench_output.file_given = bench->count("--output") > 0;
   const int code = bench->parsed() ? RunBenchCommand(bench_arguments, bench_output)
                                    : RunDistill(arguments, output);
   if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {

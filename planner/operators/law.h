@@ -24,7 +24,7 @@ namespace mergeplan {
 struct ValueLaw {
   std::vector<double> mean;  // the deterministic prediction, Model::Value
   std::vector<double> variance;
-  std::vector<double> skewness, excess_kurtosis;  // 0 where the variance is
+  std::vector<double> skewness, excess_kurtosis;  // 0 where the variance is, or beyond doubles
 };
 
 // INVALID_ARGUMENT unless the budget is SGD. O((T + M) d).

@@ -88,12 +88,30 @@ Moments MergeMoments(const Model::Join& join, const Moments& u, const Moments& v
   return out;
 }
 
+// Below this the square of a mean is no normal number beside what it stands with.
+constexpr double kTinyMean = 1e-70;
+
 // Moments of Gamma = prod of (1 - g y_u), y ~ chi^2_B / B. With h = g / (1 - g) and w = y - 1,
 // Gamma / E Gamma = prod (1 - h w), whose raw moments are 1 + eta_p to the number of updates.
 Moments ShrinkageMoments(const Budget& budget, double n) {
   const double g = budget.StepSize(n), h = g / (1 - g);
   const double updates = static_cast<double>(budget.iterations), b = budget.batch;
   const double w2 = 2 / b, w3 = 8 / (b * b), w4 = 12 / (b * b) + 48 / (b * b * b);
+  if (budget.Gamma(n) < kTinyMean) {
+    // Small batches and large steps: a mean whose square is no number any more beside moments that
+    // may be huge. Raw moments of one update, raised; the mean hardly matters to the central ones.
+    const auto raised = [&](double moment) {
+      const double size = std::exp(updates * std::log(std::abs(moment)));
+      return moment < 0 && budget.iterations % 2 != 0 ? -size : size;
+    };
+    const double k = 1 - g;
+    const double mean = budget.Gamma(n), second = raised(k * k + g * g * w2);
+    const double third = raised(k * k * k + 3 * k * g * g * w2 - g * g * g * w3);
+    const double fourth = raised(k * k * k * k + 6 * k * k * g * g * w2 - 4 * k * g * g * g * w3 +
+                                 g * g * g * g * w4);
+    if (second < kNegligibleSecondMoment) return {mean, 0, 0, 0};
+    return {mean, second, third - 3 * mean * second, fourth - 4 * mean * third};
+  }
   const double h2 = h * h;
   Moments relative;
   if (updates * h2 < 1e-9) {
@@ -178,8 +196,11 @@ absl::StatusOr<ValueLaw> LawOfValue(const Model& model, const Plan& plan) {
     }
     const bool spread = value.c2 > 1e-150 * value.mean * value.mean && value.c2 > 0;
     law.variance.push_back(spread ? value.c2 : 0);
-    law.skewness.push_back(spread ? value.c3 / (value.c2 * std::sqrt(value.c2)) : 0);
-    law.excess_kurtosis.push_back(spread ? value.c4 / value.c2 / value.c2 - 3 : 0);
+    // 0 too where they are beyond all numbers.
+    const double skewness = value.c3 / (value.c2 * std::sqrt(value.c2));
+    const double kurtosis = value.c4 / value.c2 / value.c2 - 3;
+    law.skewness.push_back(spread && std::isfinite(skewness) ? skewness : 0);
+    law.excess_kurtosis.push_back(spread && std::isfinite(kurtosis) ? kurtosis : 0);
   }
   return law;
 }

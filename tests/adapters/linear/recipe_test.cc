@@ -53,7 +53,7 @@ TEST(Recipe, NamesWhatMakesNoSense) {
   expect({{"momentum", "1"}}, "--momentum 1: expected 0 or more, below 1");
   expect({{"optimizer", "adam"}, {"beta2", "1.5"}}, "--beta2 1.5");
   expect({{"optimizer", "adam"}, {"eps", "0"}}, "--eps 0: expected a positive");
-  expect({{"ema", "1"}}, "--ema 1: expected a number between 0 and 1");
+  expect({{"ema", "1"}}, "--ema 1: expected a number above 0 and below 1");
   expect({{"clip-norm", "nan"}}, "--clip-norm nan");
   expect({{"weight-decay", "-1"}}, "--weight-decay -1");
   expect({{"warmup", "1.5"}}, "--warmup 1.5: expected a whole number");

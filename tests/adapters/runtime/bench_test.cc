@@ -137,7 +137,43 @@ TEST_F(Bench, PlanFilesOfTheSameQuestionTakePart) {
   other[6] = "0.04";
   const Outcome outcome = Run(other);
   EXPECT_EQ(outcome.code, 2);
-  EXPECT_THAT(outcome.err, AllOf(HasSubstr(plan), HasSubstr("another budget")));
+  EXPECT_THAT(outcome.err,
+              AllOf(HasSubstr(plan), HasSubstr("--lr 0.04"), HasSubstr("was made for 0.05")));
+}
+
+// What a plan file fixes is not silently taken in place of what is asked, and no training ends at a
+// folder that is not there.
+TEST_F(Bench, ContradictionsAreFoundBeforeTraining) {
+  ASSERT_EQ(Run(Small("boot", "run")).code, 0);
+  const std::string plan = File("run") + "/plan.toml";
+  for (const auto& [option, value] : std::vector<std::pair<std::string, std::string>>{
+           {"--init", "jump"}, {"--student-steps", "2"}, {"--reference", "teacher"}}) {
+    const Outcome outcome = Run(Question({"--strategies", plan, option, value}));
+    EXPECT_EQ(outcome.code, 2) << option;
+    EXPECT_THAT(outcome.err, AllOf(HasSubstr(option), HasSubstr(plan)));
+  }
+  // Alone, without the options that it fixes, it is the question.
+  const Outcome alone =
+      Run({"bench", "--teacher", Teacher(), "--strategies", plan, "--trials", "1", "--quiet"});
+  EXPECT_EQ(alone.code, 0) << alone.err;
+  const Outcome nowhere = Run(Question({"--strategies", "boot", "-o", File("no/b.csv")}));
+  EXPECT_EQ(nowhere.code, 1);
+  EXPECT_THAT(nowhere.err, AllOf(HasSubstr("no/b.csv"), HasSubstr("cannot be written")));
+  EXPECT_EQ(nowhere.out, "");
+}
+
+// Where the linear model predicts nothing of a training, nothing is claimed.
+TEST_F(Bench, NoPredictionWhereThereIsNone) {
+  for (const std::vector<std::string>& recipe :
+       {std::vector<std::string>{"--optimizer", "adam"}, {"--draws", "fixed"}}) {
+    std::vector<std::string> more = {"--strategies", "boot", "--trials", "1", "--budget", "total"};
+    more.insert(more.end(), recipe.begin(), recipe.end());
+    const Outcome outcome = Run(Question(more));
+    ASSERT_EQ(outcome.code, 0) << outcome.err;
+    EXPECT_THAT(outcome.out, AllOf(HasSubstr(recipe[1]), Not(HasSubstr("; expected:"))));
+  }
+  const Json rows = Rows({"--strategies", "boot", "--trials", "2", "--draws", "chi2"});
+  EXPECT_GT(rows[0]["expected_error"], rows[0]["predicted_error"]);
 }
 
 // A strategy that fails is a row; the others go on.
@@ -205,6 +241,18 @@ TEST_F(MixtureBench, TrainsUnderBothBudgets) {
   EXPECT_EQ(json["rows"][0]["teacher_calls"], 4 * 60 * 256);
 }
 
+// One step, nothing to merge: the answer is the fitted student, not the teacher itself.
+TEST_F(MixtureBench, OneStepIsTheFit) {
+  std::vector<std::string> one = Modes({"--strategies", "vanilla", "--trials", "1", "--json"});
+  one[4] = "1";
+  const Outcome outcome = Run(one);
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const Json rows = Json::parse(outcome.out)["rows"];
+  EXPECT_EQ(rows[0]["merges"], 0);
+  EXPECT_GT(rows[0]["achieved_error"]["mean"], 0);
+  EXPECT_LT(rows[0]["achieved_error"]["mean"], 0.1);
+}
+
 TEST_F(MixtureBench, TellsWhatItCannotDo) {
   const std::vector<std::pair<std::vector<std::string>, std::string>> cases = {
       {{"--reference", "surrogate"}, "only the teacher can be the reference"},
@@ -215,6 +263,8 @@ TEST_F(MixtureBench, TellsWhatItCannotDo) {
       {{"--student-steps", "5"}, "expected 1..4"},
       {{"--strategies", "nope"}, "--strategies: plugin nope: not found"},
       {{"--init", "none"}, "none"},
+      {{"--optimizer", "sgd"}, "--optimizer: the students of a mixture"},
+      {{"--iterations", "0"}, "--iterations"},
   };
   for (const auto& [more, message] : cases) {
     const Outcome outcome = Run(Modes(more));
@@ -238,6 +288,8 @@ TEST_F(Bench, WrongOptionsAreMisuse) {
       {{"--budget", "half"}, "expected per-merge, total or both"},
       {{"--trials", "0"}, "--trials"},
       {{"-o", "table.txt"}, "expected a name that ends in .csv or .json"},
+      {{"-o", ""}, "-o: is empty"},
+      {{"--experts", "5"}, "--experts: is for a mixture teacher"},
   };
   for (const auto& [more, message] : cases) {
     const Outcome outcome = Run(Question(more));

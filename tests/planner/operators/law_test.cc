@@ -122,6 +122,28 @@ TEST(Law, MomentsOfOneMerge) {
   }
 }
 
+// One sample and large steps: the mean vanishes while the second moment explodes. The square of
+// the mean is no number any more long before the spread is, which must not go with it.
+TEST(Law, HugeSpreadAroundAVanishingMean) {
+  double before = 0;
+  for (const std::int64_t updates : {100, 200, 225, 300, 1000}) {
+    const Budget budget = Budget::Sgd(0.4, updates, 1);
+    const Model model =
+        Model::Create(SpecOf(CosineSchedule(4), {0.9}, budget, Init::kChild)).value();
+    const Plan plan = CanonicalPlan(Strategy::kVanilla, 4).value();
+    const ValueLaw law = LawOfValue(model, plan).value();
+    // Var V = E Gamma^2 (start - target)^2, n = 1 at the noisiest level.
+    const double product = model.A(1)[0] * model.A(2)[0] * model.A(3)[0] * model.A(4)[0];
+    const double distance = model.A(4)[0] - product;
+    const double second = std::pow(0.2 * 0.2 + 2 * 0.8 * 0.8, static_cast<double>(updates));
+    EXPECT_NEAR(law.variance[0] / (second * distance * distance), 1, 1e-9) << updates;
+    EXPECT_GT(law.variance[0], before);
+    before = law.variance[0];
+    EXPECT_FALSE(std::isnan(law.skewness[0])) << updates;
+    EXPECT_FALSE(std::isnan(law.excess_kurtosis[0])) << updates;
+  }
+}
+
 // The trees of five steps with every start, one and two blocks: mean, variance, skewness and
 // kurtosis of 40,000 plain runs, within five standard errors.
 TEST(Law, MomentsOfTreesBySimulation) {
