@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "adapters/runtime/device.h"
+#include "adapters/runtime/output.h"
 #include "adapters/runtime/signals.h"
 #include "planner/base/file.h"
 #include "planner/base/status_macros.h"
@@ -80,6 +81,7 @@ absl::StatusOr<int> Bench(const BenchArguments& arguments, const BenchOutput& ou
   MP_ASSIGN_OR_RETURN(const BenchResult result, RunBench(arguments, watch));
   line.Clear();
   const std::string json = BenchJson(result);
+  RestoreStdout();
   std::fputs((output.json ? json : BenchText(result)).c_str(), stdout);
   std::fflush(stdout);
   if (!output.file.empty()) {

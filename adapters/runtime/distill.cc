@@ -10,6 +10,7 @@
 #include "absl/strings/str_format.h"
 #include "adapters/runtime/checkpoint.h"
 #include "adapters/runtime/job.h"
+#include "adapters/runtime/output.h"
 #include "adapters/runtime/plugin_runtime.h"
 #include "adapters/runtime/progress.h"
 #include "adapters/runtime/result.h"
@@ -31,6 +32,7 @@ int Fail(const absl::Status& status) {
 }
 
 void Print(const RunSummary& summary, RunStatus status, const std::string& run, bool json) {
+  RestoreStdout();
   if (json) {
     const nlohmann::ordered_json object = {
         {"status", ToString(status)},         {"strategy", summary.strategy},

@@ -1,3 +1,8 @@
 #include "adapters/runtime/program.h"
+#include "planner/base/finished.h"
 
-int main(int argc, char** argv) { return mergeplan::RunProgram(argc, argv); }
+int main(int argc, char** argv) {
+  const int code = mergeplan::RunProgram(argc, argv);
+  mergeplan::TellFinished();
+  return code;
+}

@@ -15,6 +15,7 @@
 #include "adapters/runtime/bench_command.h"
 #include "adapters/runtime/device.h"
 #include "adapters/runtime/distill.h"
+#include "adapters/runtime/output.h"
 #include "plugins/host/host.h"
 
 namespace mergeplan {
@@ -233,9 +234,11 @@ int RunProgram(int argc, const char* const* argv) {
   std::signal(SIGPIPE, SIG_IGN);
   // Nor may a limit on the size of files: the write fails then, and is told.
   std::signal(SIGXFSZ, SIG_IGN);
+  DivertStdout();
   bench_output.file_given = bench->count("--output") > 0;
   const int code = bench->parsed() ? RunBenchCommand(bench_arguments, bench_output)
                                    : RunDistill(arguments, output);
+  RestoreStdout();
   if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
     std::fprintf(stderr, "mergeplan %s: the output could not be written to stdout\n",
                  command.c_str());

@@ -24,6 +24,9 @@ struct Closer {
 };
 using File = std::unique_ptr<std::FILE, Closer>;
 
+// Of a pipe or a device, which may be endless. What is read so is text and small archives.
+constexpr size_t kMostOfAPipe = size_t{1} << 30;
+
 absl::StatusOr<File> OpenForReading(const std::string& path) {
   std::error_code ec;
   if (std::filesystem::is_directory(path, ec)) {
@@ -86,10 +89,19 @@ class Sha256Stream {
 
 absl::StatusOr<std::string> ReadFile(const std::string& path) {
   MP_ASSIGN_OR_RETURN(File f, OpenForReading(path));
+  std::error_code ec;
+  const bool endless = !std::filesystem::is_regular_file(path, ec);
   std::string out;
   char buffer[1 << 16];
   size_t n = 0;
-  while ((n = std::fread(buffer, 1, sizeof buffer, f.get())) > 0) out.append(buffer, n);
+  while ((n = std::fread(buffer, 1, sizeof buffer, f.get())) > 0) {
+    out.append(buffer, n);
+    if (endless && out.size() > kMostOfAPipe) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(path, ": is a pipe or a device that gave more than ", kMostOfAPipe >> 20,
+                       " MiB and has not come to its end, expected a file"));
+    }
+  }
   if (std::ferror(f.get()) != 0) {
     return absl::ErrnoToStatus(errno, absl::StrCat(path, ": reading failed"));
   }

@@ -10,7 +10,7 @@
 namespace mergeplan {
 
 // Reads a whole file. Errors name the path and what the system said (NOT_FOUND, PERMISSION_DENIED,
-// …); a folder is INVALID_ARGUMENT.
+// …); a folder is INVALID_ARGUMENT, and so is a pipe or a device that gives more than 1 GiB.
 absl::StatusOr<std::string> ReadFile(const std::string& path);
 
 // Replaces `path` by `bytes`: written beside it, synced, renamed over it and the folder synced, so

@@ -1,3 +1,4 @@
+#include <fcntl.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -12,6 +13,7 @@
 #include <vector>
 
 #include "absl/types/span.h"
+#include "planner/base/finished.h"
 #include "planner/cli/command.h"
 
 namespace mergeplan::cli {
@@ -76,6 +78,15 @@ int RunCompanion(const Companion& companion, int argc, char** argv) {
   for (int k = 2; k < argc; ++k) arguments.push_back(argv[k]);
   arguments.push_back(nullptr);
 
+  // What the child loads may end it with any exit status in the middle of its work, so that it says
+  // when it has come to its end.
+  int finished[2] = {-1, -1};
+  if (::pipe(finished) != 0) {
+    std::fprintf(stderr, "mergeplan %s: no pipe could be made: %s\n", command.c_str(),
+                 std::strerror(errno));
+    return kFailed;
+  }
+  ::fcntl(finished[0], F_SETFL, O_NONBLOCK);
   std::fflush(nullptr);
   g_child = ::fork();
   if (g_child < 0) {
@@ -87,11 +98,15 @@ int RunCompanion(const Companion& companion, int argc, char** argv) {
     // Nothing trains on unseen when this process is killed: the child then stops as on SIGTERM,
     // resumable.
     ::prctl(PR_SET_PDEATHSIG, SIGTERM);
+    ::close(finished[0]);
+    ::setenv(kFinishedVariable, std::to_string(finished[1]).c_str(), 1);
     ::execv(path.c_str(), arguments.data());
     std::fprintf(stderr, "mergeplan %s: %s could not be started: %s\n", command.c_str(),
                  path.c_str(), std::strerror(errno));
+    TellFinished();
     ::_exit(kFailed);
   }
+  ::close(finished[1]);
   // The child decides how to stop, and this waits for it.
   struct sigaction action = {};
   action.sa_sigaction = Forward;
@@ -101,7 +116,19 @@ int RunCompanion(const Companion& companion, int argc, char** argv) {
   int status = 0;
   while (::waitpid(g_child, &status, 0) < 0 && errno == EINTR) {
   }
-  if (WIFEXITED(status)) return WEXITSTATUS(status);
+  char told = 0;
+  const bool ended = ::read(finished[0], &told, 1) == 1;
+  ::close(finished[0]);
+  if (WIFEXITED(status) && ended) return WEXITSTATUS(status);
+  if (WIFEXITED(status)) {
+    std::fprintf(stderr,
+                 "mergeplan %s: %s ended with exit status %d before it had finished: a plugin, or "
+                 "something that it loads, ended the program (mergeplan plugins check finds such a "
+                 "plugin); %s\n",
+                 command.c_str(), std::string(companion.program).c_str(), WEXITSTATUS(status),
+                 std::string(companion.after_signal).c_str());
+    return kFailed;
+  }
   const int signal = WTERMSIG(status);
   std::fprintf(stderr,
                "mergeplan %s: %s was ended by signal %d (%s) before it could stop by itself; %s\n",

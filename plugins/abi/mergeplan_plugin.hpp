@@ -4,6 +4,10 @@
 #ifndef MERGEPLAN_PLUGIN_HPP_
 #define MERGEPLAN_PLUGIN_HPP_
 
+#if __cplusplus < 201703L
+#error "mergeplan_plugin.hpp needs C++17 or later; the C header mergeplan_plugin.h needs C11 only"
+#endif
+
 #include <charconv>
 #include <cmath>
 #include <cstdint>

@@ -188,7 +188,9 @@ class ExecuteHostCall {
     evaluation->merges_trained = static_cast<std::int32_t>(trained_.size());
     evaluation->predicted = host_.results_nan ? kNan : 0.25;
     evaluation->achieved = host_.results_nan ? kNan : 0.5;
-    if (MERGEPLAN_HAS(mergeplan_evaluation, evaluation, achieved_teacher)) {
+    // A host of 1.0 does not know the field.
+    if (host_.size != Size::kOldest &&
+        MERGEPLAN_HAS(mergeplan_evaluation, evaluation, achieved_teacher)) {
       evaluation->achieved_teacher = host_.results_nan ? kNan : 0.75;
     }
     return MERGEPLAN_OK;

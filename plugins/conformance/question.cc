@@ -135,6 +135,11 @@ QuestionView::QuestionView(const Question& question)
   request.parameters = parameters_.data();
   request.gap = 0.001;
   request.time_limit_seconds = 30;
+  // A host of 1.0 has anything there.
+  if (question.size == Size::kOldest) {
+    std::memset(reinterpret_cast<unsigned char*>(&block_) + request.struct_size, kBehind,
+                sizeof(request) - request.struct_size);
+  }
 }
 
 std::string QuestionView::Bytes() const {

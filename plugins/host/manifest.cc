@@ -359,6 +359,12 @@ const ParameterSpec* Manifest::FindParameter(std::string_view wanted) const {
 }
 
 absl::StatusOr<Manifest> ReadManifest(const std::string& path) {
+  // A pipe or a device could be read for ever.
+  std::error_code ignored;
+  if (std::filesystem::exists(path, ignored) && !std::filesystem::is_regular_file(path, ignored)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(path, ": found no file (a folder, a pipe or a device), expected a manifest"));
+  }
   MP_ASSIGN_OR_RETURN(const std::string bytes, ReadFile(path));
   if (bytes.size() > 1 << 20) {
     return absl::InvalidArgumentError(absl::StrCat(path, ": found ", bytes.size(),

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <cstdio>
 #include <cstdlib>
 #include <iostream>
 #include <string>
@@ -14,6 +15,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "nlohmann/json.hpp"
+#include "planner/base/finished.h"
 #include "plugins/host/check.h"
 #include "plugins/host/host.h"
 #include "plugins/host/probe.h"
@@ -275,10 +277,17 @@ int Main(int argc, char** argv) {
 }  // namespace mergeplan
 
 int main(int argc, char** argv) {
+  int code = 1;
   try {
-    return mergeplan::Main(argc, argv);
+    code = mergeplan::Main(argc, argv);
   } catch (const std::exception& e) {
     std::cerr << "mergeplan plugins: " << e.what() << "\n";
-    return 1;
   }
+  std::cout.flush();
+  if (!std::cout || std::fflush(stdout) != 0) {
+    std::cerr << "mergeplan plugins: the output could not be written to stdout\n";
+    if (code == 0) code = 1;
+  }
+  mergeplan::TellFinished();
+  return code;
 }

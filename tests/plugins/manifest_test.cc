@@ -1,5 +1,8 @@
 #include "plugins/host/manifest.h"
 
+#include <sys/stat.h>
+
+#include <filesystem>
 #include <string>
 #include <utility>
 #include <vector>
@@ -12,6 +15,7 @@
 namespace mergeplan {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
@@ -47,6 +51,18 @@ TEST(Manifest, ReadsEverything) {
   ASSERT_EQ(manifest->parameters.size(), 2u);
   const ParameterSpec rate{"rate", ParameterType::kReal, "0.5", 0.0, std::nullopt, "a number"};
   EXPECT_EQ(manifest->parameters[1], rate);
+}
+
+// A pipe or a device could be read for ever.
+TEST(Manifest, MustBeAFile) {
+  const PluginFolder folder;
+  ASSERT_EQ(mkfifo(folder.File("odd.toml").c_str(), 0600), 0);
+  std::filesystem::create_symlink("/dev/zero", folder.File("zero.toml"));
+  for (const char* name : {"odd.toml", "zero.toml"}) {
+    const absl::Status status = ReadManifest(folder.File(name)).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_THAT(Message(status), AllOf(HasSubstr(name), HasSubstr("found no file")));
+  }
 }
 
 TEST(Manifest, NamesWhatIsWrong) {

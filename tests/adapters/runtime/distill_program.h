@@ -11,6 +11,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <map>
 #include <string>
 #include <vector>
@@ -49,6 +50,15 @@ class Child {
     }
   }
   void Signal(int signal) const { kill(pid_, signal); }
+  // Does the program catch this signal by now?
+  bool Catches(int signal) const {
+    std::ifstream status("/proc/" + std::to_string(pid_) + "/status");
+    for (std::string line; std::getline(status, line);) {
+      if (line.rfind("SigCgt:", 0) != 0) continue;
+      return (std::stoull(line.substr(7), nullptr, 16) >> (signal - 1) & 1) != 0;
+    }
+    return false;
+  }
   // The exit code, or minus the number of the signal that ended it.
   int Wait() {
     int status = 0;

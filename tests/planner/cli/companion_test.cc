@@ -18,18 +18,33 @@ using testing::Not;
 std::string Libexec(const std::string& program, const std::string& script) {
   const std::string folder = TestFolder();
   const std::string path = folder + "/" + program;
-  EXPECT_TRUE(WriteFileAtomically(path, "#!/bin/sh\n" + script + "\n").ok());
+  EXPECT_TRUE(WriteFileAtomically(path, "#!/bin/bash\n" + script + "\n").ok());
   std::filesystem::permissions(path, std::filesystem::perms::owner_all);
   return "export MERGEPLAN_LIBEXEC='" + folder + "'";
 }
 
+// What the programs do last, here first.
+const std::string kFinished = "echo 1 >&$MERGEPLAN_FINISHED_FD; ";
+
+// A plugin that ends the program in the middle of its work must not look like success.
+TEST(Companion, AnEndBeforeTheEndIsAnError) {
+  for (const int status : {0, 3}) {
+    const Outcome run =
+        RunMergeplan("distill", Libexec("mergeplan-torch", "exit " + std::to_string(status)));
+    EXPECT_EQ(run.code, 1);
+    EXPECT_THAT(run.err, AllOf(HasSubstr("exit status " + std::to_string(status)),
+                               HasSubstr("before it had finished"), HasSubstr("plugins check")));
+  }
+}
+
 TEST(Companion, PassesArgumentsAndTheExitCodeOn) {
-  const Outcome run =
-      RunMergeplan("distill --a 'b c'", Libexec("mergeplan-torch", "echo \"$1|$2|$3\"; exit 3"));
+  const Outcome run = RunMergeplan(
+      "distill --a 'b c'", Libexec("mergeplan-torch", kFinished + "echo \"$1|$2|$3\"; exit 3"));
   EXPECT_EQ(run.code, 3);
   EXPECT_EQ(run.out, "distill|--a|b c\n");
-  EXPECT_EQ(RunMergeplan("plugins list", Libexec("mergeplan-plugins", "echo \"$1|$2\"")).out,
-            "list|\n");
+  EXPECT_EQ(
+      RunMergeplan("plugins list", Libexec("mergeplan-plugins", kFinished + "echo \"$1|$2\"")).out,
+      "list|\n");
 }
 
 TEST(Companion, ASignalIsSaidWithoutAClaimThatSomethingWasWritten) {

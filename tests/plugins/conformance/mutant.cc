@@ -221,6 +221,10 @@ std::int32_t MakePlanOrThrow(const PlanCall& call) {
   if (Is("exact-size") && request.struct_size > sizeof(request)) {
     return Fail(error, MERGEPLAN_INTERNAL, "another header");
   }
+  // A field of 1.1, without a look at struct_size.
+  if (Is("reads-behind-the-request") && request.max_merges != 0) {
+    return Fail(error, MERGEPLAN_INTERNAL, "a limit that nobody gave");
+  }
   if (Is("behind-the-table") && planner.struct_size == sizeof(planner)) {
     // The function that a later header may have there.
     void (*later)() = nullptr;

@@ -173,6 +173,7 @@ const Mutant kMutants[] = {
 
     {"behind-the-table", "Versions.OldestHost", "called functions behind the end"},
     {"exact-size", "Versions.LaterHost", "another header"},
+    {"reads-behind-the-request", "Versions.OldestHost", "a limit that nobody gave"},
     {"execute-exact-size", "Versions.LaterHost", "another header"},
 
     {"global-plan", "Threads.PlansAtTheSameTime", "while other threads asked too"},
