@@ -50,9 +50,15 @@ class Child {
     }
   }
   void Signal(int signal) const { kill(pid_, signal); }
-  // Does the program catch this signal by now?
+  // Does the program, not this one that it is forked from, catch this signal by now?
   bool Catches(int signal) const {
-    std::ifstream status("/proc/" + std::to_string(pid_) + "/status");
+    std::error_code ec;
+    const std::string process = "/proc/" + std::to_string(pid_);
+    if (std::filesystem::read_symlink(process + "/exe", ec) !=
+        std::filesystem::canonical(Program(), ec)) {
+      return false;
+    }
+    std::ifstream status(process + "/status");
     for (std::string line; std::getline(status, line);) {
       if (line.rfind("SigCgt:", 0) != 0) continue;
       return (std::stoull(line.substr(7), nullptr, 16) >> (signal - 1) & 1) != 0;
