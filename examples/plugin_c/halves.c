@@ -46,31 +46,31 @@ static int32_t cut_after(int32_t first, int32_t last, double cut) {
 }
 
 /* Adds all merges inside [first, last] without recursion: with cut = 0 the tree is as deep as the
- * block is long. `todo` has room for as many ranges as the block has steps. */
+ * block is long. `pending` has room for as many ranges as the block has steps. */
 static int32_t add_block(const mergeplan_plan_sink* sink, int32_t first, int32_t last, double cut,
-                         int32_t (*todo)[2], mergeplan_error* error) {
+                         int32_t (*pending)[2], mergeplan_error* error) {
   int32_t count = 0;
   if (first < last) {
-    todo[0][0] = first;
-    todo[0][1] = last;
+    pending[0][0] = first;
+    pending[0][1] = last;
     count = 1;
   }
   while (count > 0) {
-    const int32_t i = todo[count - 1][0];
-    const int32_t j = todo[count - 1][1];
+    const int32_t i = pending[count - 1][0];
+    const int32_t j = pending[count - 1][1];
     const int32_t middle = cut_after(i, j, cut);
     const int32_t children[4] = {i, middle, middle + 1, j};
     const int32_t code = sink->add_merge(sink->context, i, j, children, 2, error);
     if (code != MERGEPLAN_OK) return code;
     --count;
     if (i < middle) {
-      todo[count][0] = i;
-      todo[count][1] = middle;
+      pending[count][0] = i;
+      pending[count][1] = middle;
       ++count;
     }
     if (middle + 1 < j) {
-      todo[count][0] = middle + 1;
-      todo[count][1] = j;
+      pending[count][0] = middle + 1;
+      pending[count][1] = j;
       ++count;
     }
   }
@@ -81,7 +81,7 @@ static int32_t plan(const mergeplan_plan_request* request, const mergeplan_plann
                     const mergeplan_plan_sink* sink, mergeplan_error* error) {
   const int32_t steps = request->teacher_steps;
   const int32_t blocks = request->student_steps;
-  int32_t(*todo)[2] = NULL;
+  int32_t(*pending)[2] = NULL;
   int32_t* ranges = NULL;
   int32_t code = MERGEPLAN_OK;
   int32_t first = 1;
@@ -90,9 +90,9 @@ static int32_t plan(const mergeplan_plan_request* request, const mergeplan_plann
   (void)planner;
   code = read_cut(request, &cut, error);
   if (code != MERGEPLAN_OK) return code;
-  todo = malloc((size_t)steps * sizeof(*todo));
+  pending = malloc((size_t)steps * sizeof(*pending));
   ranges = malloc((size_t)blocks * 2 * sizeof(*ranges));
-  if (todo == NULL || ranges == NULL) {
+  if (pending == NULL || ranges == NULL) {
     code = fail(error, MERGEPLAN_RESOURCE_EXHAUSTED, "out of memory");
   }
   /* N blocks as even as they can be, borders at floor(k T / N + 0.5). */
@@ -100,12 +100,12 @@ static int32_t plan(const mergeplan_plan_request* request, const mergeplan_plann
     const int32_t last = (int32_t)((double)(k + 1) * steps / blocks + 0.5);
     ranges[2 * k] = first;
     ranges[2 * k + 1] = last;
-    code = add_block(sink, first, last, cut, todo, error);
+    code = add_block(sink, first, last, cut, pending, error);
     first = last + 1;
   }
   if (code == MERGEPLAN_OK) code = sink->set_blocks(sink->context, ranges, blocks, error);
   free(ranges);
-  free(todo);
+  free(pending);
   return code;
 }
 
