@@ -175,6 +175,11 @@ absl::StatusOr<OperatorPointer> Executor::Node(int trial, int node) const {
 }
 
 absl::StatusOr<OperatorPointer> Executor::Student(int trial) const {
+  // With one step there is nothing to merge: what was learnt is the fit.
+  const StudentRecord& fit = state_.trials[trial].fit;
+  if (plan_.teacher_steps() == 1 && fit.parameters != nullptr) {
+    return MakeStudent(options_.shape, /*time=*/1, *fit.parameters, options_.precision);
+  }
   std::vector<OperatorPointer> parts;
   for (auto block = plan_.blocks().rbegin(); block != plan_.blocks().rend(); ++block) {
     MP_ASSIGN_OR_RETURN(OperatorPointer part, Node(trial, *block));
@@ -439,6 +444,7 @@ void Executor::Drop(Job job) {
   const std::vector<StudentRecord>& merges = state_.trials[job.trial].merges;
   if (record.parameters == nullptr) return;
   if (job.merge < 0) {
+    if (plan_.teacher_steps() == 1) return;  // it is the student
     for (int merge = 0; merge < plan_.size(); ++merge) {
       if (!merges[merge].trained && NeedsFit(merge)) return;
     }

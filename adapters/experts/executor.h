@@ -130,7 +130,8 @@ class Executor {
   void Release(int merge);
 
   // The student of a trial as it stands, from level T to level 0 in the schedule's coordinates:
-  // untrained merges are made of what is inside them, single steps are the teacher's.
+  // untrained merges are made of what is inside them, single steps are the teacher's. With T = 1 it
+  // is the fitted student.
   absl::StatusOr<OperatorPointer> Student(int trial) const;
   // The same of one node of the plan. FAILED_PRECONDITION where its parameters have been dropped.
   absl::StatusOr<OperatorPointer> Node(int trial, int node) const;

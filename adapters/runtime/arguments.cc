@@ -11,12 +11,14 @@
 #include "absl/strings/str_format.h"
 #include "adapters/linear/recipe.h"
 #include "planner/base/status_macros.h"
+#include "planner/runs/run_info.h"
 #include "planner/schedule/schedule.h"
 
 namespace mergeplan {
 namespace {
 
 constexpr char kMisuse[] = "mergeplan/misuse";
+constexpr char kTeachers[] = "analytic:SPECTRUM.toml, mixture:MIXTURE.toml";
 
 // As a person would write it: for a number the fewest digits that mean it.
 template <typename T>
@@ -61,6 +63,25 @@ absl::Status SameSchedule(const DistillArguments& arguments, const PlanDocument&
                              "; leave the option out or make another plan"));
 }
 
+// What the linear students of the analytic teacher need, and what they do not have.
+absl::Status CheckLinear(const DistillArguments& a) {
+  if (a.experts.any()) {
+    const char* option = a.experts.fit_iterations ? "--fit-iterations"
+                         : a.experts.experts      ? "--experts"
+                         : a.experts.hidden       ? "--hidden"
+                                                  : "--train-time";
+    return Misuse(absl::StrCat(option, ": is of the students of a mixture, the teacher is ",
+                               *a.teacher, "; leave the option out"));
+  }
+  // What stands beside a run's own options is judged with them.
+  if (a.resume) return absl::OkStatus();
+  MP_RETURN_IF_ERROR(AsMisuse(Recipe::Parse(a.training).status()));
+  if (!a.strategy) return absl::OkStatus();
+  if (!a.lr) return Misuse("--lr: missing, --strategy needs it");
+  if (!a.iterations) return Misuse("--iterations: missing, --strategy needs it");
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::Status Misuse(const std::string& message) {
@@ -93,8 +114,6 @@ absl::Status CheckArguments(const DistillArguments& arguments) {
           absl::StrCat("--", option, ": is empty, expected a value; give one or leave it out"));
     }
   }
-  // What stands beside a run's own options is judged with them.
-  if (!a.resume) MP_RETURN_IF_ERROR(AsMisuse(Recipe::Parse(a.training).status()));
   for (const std::string& folder : a.plugin_folders) {
     if (folder.empty()) return Misuse("--plugin-dir: is empty, expected a folder of plugins");
   }
@@ -107,12 +126,10 @@ absl::Status CheckArguments(const DistillArguments& arguments) {
     return Misuse("--plan or --strategy: missing, expected one of them");
   }
   if (!a.resume && !a.teacher) {
-    return Misuse("--teacher: missing, expected analytic:SPECTRUM.toml");
+    return Misuse(absl::StrCat("--teacher: missing, expected one of ", kTeachers));
   }
-  if (a.strategy && !a.resume) {
-    if (!a.schedule) return Misuse("--schedule: missing, --strategy needs it");
-    if (!a.lr) return Misuse("--lr: missing, --strategy needs it");
-    if (!a.iterations) return Misuse("--iterations: missing, --strategy needs it");
+  if (a.strategy && !a.resume && !a.schedule) {
+    return Misuse("--schedule: missing, --strategy needs it");
   }
   if (a.batch && *a.batch < 1) {
     return Misuse(absl::StrCat("--batch ", *a.batch, ": expected 1 or more"));
@@ -127,8 +144,22 @@ absl::Status CheckArguments(const DistillArguments& arguments) {
     return Misuse(
         absl::StrCat("--checkpoint-seconds ", a.checkpoint_seconds, ": expected 0 or more"));
   }
-  if (a.teacher) MP_RETURN_IF_ERROR(ParseAnalyticTeacher(*a.teacher).status());
+  if (a.teacher) {
+    MP_ASSIGN_OR_RETURN(const TeacherName name, ParseTeacher(*a.teacher));
+    if (name.kind == kAnalyticTeacher) MP_RETURN_IF_ERROR(CheckLinear(a));
+  }
   return ParseParameters(a.parameters).status();
+}
+
+absl::Status CheckScheduleAndStart(const DistillArguments& arguments, const PlanDocument& document,
+                                   const std::string& plan_path) {
+  MP_RETURN_IF_ERROR(SameSchedule(arguments, document, plan_path));
+  MP_RETURN_IF_ERROR(
+      Same(plan_path, "--student-steps", arguments.student_steps, document.plan.student_steps()));
+  if (!arguments.init) return absl::OkStatus();
+  const absl::StatusOr<Init> init = ParseInit(*arguments.init);
+  if (!init.ok()) return AsMisuse(init.status());
+  return Same(plan_path, "--init", arguments.init, std::string(ToString(document.init)));
 }
 
 absl::Status CheckAgainstPlan(const DistillArguments& arguments, const PlanDocument& document,
@@ -136,14 +167,7 @@ absl::Status CheckAgainstPlan(const DistillArguments& arguments, const PlanDocum
   const auto same = [&](const char* option, const auto& given, const auto& planned) {
     return Same(plan_path, option, given, planned);
   };
-  MP_RETURN_IF_ERROR(SameSchedule(arguments, document, plan_path));
-  MP_RETURN_IF_ERROR(
-      same("--student-steps", arguments.student_steps, document.plan.student_steps()));
-  if (arguments.init) {
-    absl::StatusOr<Init> init = ParseInit(*arguments.init);
-    if (!init.ok()) return AsMisuse(init.status());
-    MP_RETURN_IF_ERROR(same("--init", arguments.init, std::string(ToString(document.init))));
-  }
+  MP_RETURN_IF_ERROR(CheckScheduleAndStart(arguments, document, plan_path));
   MP_RETURN_IF_ERROR(
       same("--reference", arguments.reference, std::string(ToString(document.reference))));
   if (document.basis != "given") {
@@ -160,19 +184,19 @@ absl::Status CheckAgainstPlan(const DistillArguments& arguments, const PlanDocum
   return same("--feature-norm", arguments.feature_norm, document.budget.feature_norm);
 }
 
-absl::StatusOr<std::string> ParseAnalyticTeacher(const std::string& teacher) {
+absl::StatusOr<TeacherName> ParseTeacher(const std::string& teacher) {
   const size_t colon = teacher.find(':');
-  const std::string kind = teacher.substr(0, colon);
-  if (colon == std::string::npos || kind != "analytic") {
-    return Misuse(absl::StrCat("--teacher ", teacher, ": unknown kind of teacher '", kind,
-                               "'; this version has: analytic:SPECTRUM.toml"));
+  TeacherName name{teacher.substr(0, colon), ""};
+  if (colon == std::string::npos ||
+      (name.kind != kAnalyticTeacher && name.kind != kMixtureTeacher)) {
+    return Misuse(absl::StrCat("--teacher ", teacher, ": unknown kind of teacher '", name.kind,
+                               "'; this version has: ", kTeachers));
   }
-  std::string path = teacher.substr(colon + 1);
-  if (path.empty()) {
-    return Misuse(
-        absl::StrCat("--teacher ", teacher, ": no path, expected analytic:SPECTRUM.toml"));
+  name.path = teacher.substr(colon + 1);
+  if (name.path.empty()) {
+    return Misuse(absl::StrCat("--teacher ", teacher, ": no path, expected ", kTeachers));
   }
-  return path;
+  return name;
 }
 
 absl::StatusOr<std::map<std::string, std::string>> ParseParameters(

@@ -12,6 +12,15 @@
 
 namespace mergeplan {
 
+// How the students of a mixture are trained; what is absent has the paper's value.
+struct ExpertArguments {
+  std::optional<std::int64_t> fit_iterations;  // of the student of single steps, 10,000
+  std::optional<int> experts, hidden;          // 8, 64
+  std::optional<double> train_time;            // s of the linear model behind the prediction, 6.4
+
+  bool any() const { return fit_iterations || experts || hidden || train_time; }
+};
+
 // What `mergeplan distill` was told. What is absent comes from the plan, from the run that is
 // resumed, or from a default.
 struct DistillArguments {
@@ -22,6 +31,7 @@ struct DistillArguments {
   std::optional<std::int64_t> iterations, seed;
   std::optional<std::string> teacher, device, dtype;
   std::map<std::string, std::string> training;  // options of Recipe, by name without dashes
+  ExpertArguments experts;
   std::vector<std::string> plugin_folders;
   std::vector<std::string> parameters;  // NAME=VALUE, for the plugin
   int threads = 0;
@@ -45,8 +55,16 @@ absl::Status CheckArguments(const DistillArguments& arguments);
 absl::Status CheckAgainstPlan(const DistillArguments& arguments, const PlanDocument& document,
                               const std::string& plan_path);
 
-// The path in "analytic:PATH". Misuse for another kind of teacher, with the kinds that there are.
-absl::StatusOr<std::string> ParseAnalyticTeacher(const std::string& teacher);
+// The same for schedule, start and number of blocks alone.
+absl::Status CheckScheduleAndStart(const DistillArguments& arguments, const PlanDocument& document,
+                                   const std::string& plan_path);
+
+// KIND:PATH.
+struct TeacherName {
+  std::string kind, path;
+};
+// Misuse for another kind of teacher, with the kinds that there are, and for none.
+absl::StatusOr<TeacherName> ParseTeacher(const std::string& teacher);
 
 // NAME=VALUE pairs as a map; misuse for one without '=' or a name that occurs twice.
 absl::StatusOr<std::map<std::string, std::string>> ParseParameters(

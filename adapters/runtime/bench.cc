@@ -142,16 +142,6 @@ absl::Status CheckBench(const BenchArguments& arguments) {
       return Misuse(absl::StrCat("--strategies: ", name, " stands there twice"));
     }
   }
-  const ExpertArguments& experts = arguments.experts;
-  if (arguments.question.teacher && !IsMixture(arguments) &&
-      (experts.fit_iterations || experts.experts || experts.hidden || experts.train_time)) {
-    const char* option = experts.fit_iterations ? "--fit-iterations"
-                         : experts.experts      ? "--experts"
-                         : experts.hidden       ? "--hidden"
-                                                : "--train-time";
-    return Misuse(absl::StrCat(option, ": is for a mixture teacher, found ",
-                               *arguments.question.teacher, "; leave the option out"));
-  }
   if (!arguments.question.teacher) {
     return Misuse("--teacher: missing, expected analytic:SPECTRUM.toml or mixture:MIXTURE.toml");
   }
@@ -199,8 +189,7 @@ absl::StatusOr<BenchResult> RunBench(const BenchArguments& arguments, const Benc
   for (const std::string& name : names) {
     const DistillArguments one = ArgumentsFor(arguments, name);
     absl::StatusOr<std::shared_ptr<const BenchCase>> prepared =
-        IsMixture(arguments) ? MixtureCase(one, arguments.experts, fits, services)
-                             : GaussianCase(one, services);
+        IsMixture(arguments) ? MixtureCase(one, fits, services) : GaussianCase(one, services);
     if (watch.stop()) return absl::CancelledError("stopped before the training began");
     if (!prepared.ok() && IsMisuse(prepared.status())) {
       return Misuse(absl::StrReplaceAll(std::string(prepared.status().message()),

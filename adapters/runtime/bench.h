@@ -14,13 +14,6 @@
 
 namespace mergeplan {
 
-// How the students of a mixture are trained; what is absent has the paper's value.
-struct ExpertArguments {
-  std::optional<std::int64_t> fit_iterations;  // of the student of single steps, 10,000
-  std::optional<int> experts, hidden;          // 8, 64
-  std::optional<double> train_time;            // s of the linear model behind the prediction, 6.4
-};
-
 // What `mergeplan bench` was told.
 struct BenchArguments {
   // The question, the teacher and how is trained; `plan`, `strategy`, `parameters`, `output` and
@@ -29,7 +22,6 @@ struct BenchArguments {
   // "all", or names of plugins, paths of libraries or plan files; a plugin's parameters follow its
   // name: progressive:factor=4.
   std::vector<std::string> strategies = {"all"};
-  ExpertArguments experts;
   std::string budget = "both";  // per-merge, total, both
   int trials = 3;               // runs of each strategy, with the seeds seed, seed+1, ...
 };

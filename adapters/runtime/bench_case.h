@@ -49,7 +49,6 @@ std::shared_ptr<MixtureFits> NoFits();
 
 // The same for --teacher mixture:PATH. The students are affine mixtures of experts.
 absl::StatusOr<std::shared_ptr<const BenchCase>> MixtureCase(const DistillArguments& arguments,
-                                                             const ExpertArguments& experts,
                                                              std::shared_ptr<MixtureFits> fits,
                                                              PlannerServices& services);
 

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "adapters/runtime/bench_case.h"
+#include "adapters/runtime/gaussian_run.h"
 #include "adapters/runtime/job.h"
 #include "adapters/runtime/plugin_runtime.h"
 #include "adapters/runtime/progress.h"
@@ -19,7 +20,7 @@ namespace {
 
 class LinearStudents : public BenchCase {
  public:
-  LinearStudents(Job job, int threads) : job_(std::move(job)), threads_(threads) {}
+  explicit LinearStudents(Job job) : job_(std::move(job)) {}
 
   const PlanDocument& document() const override { return job_.document; }
   int batch() const override { return job_.document.budget.batch; }
@@ -38,7 +39,7 @@ class LinearStudents : public BenchCase {
     job.document.budget =
         job_.document.budget.SharedOver(plan.size(), plan.teacher_steps() - plan.student_steps());
     MP_ASSIGN_OR_RETURN(job.model, ModelOf(job.document));
-    return std::make_shared<LinearStudents>(std::move(job), threads_);
+    return std::make_shared<LinearStudents>(std::move(job));
   }
 
   BenchRow Row() const override {
@@ -50,13 +51,12 @@ class LinearStudents : public BenchCase {
     row.updates = row.iterations * plan.size();
     row.teacher_calls = CostsOf(plan).teacher_calls * row.iterations * batch();
     // As the recipe has it, the mean over the noise; for plain SGD the objective of the plan.
-    const absl::StatusOr<Executor> executor =
-        Executor::Create(job_.model, plan, OptionsOf(/*trial=*/0));
+    const auto training = GaussianTraining::Create(job_, job_.seed, {});
     // The student of one fixed batch is off its prediction by what that batch is off.
-    const bool predicted = executor.ok() && job_.recipe.draws != Draws::kFixed;
-    row.predicted = predicted
-                        ? job_.model.Objective(executor->PredictedValue(), job_.document.reference)
-                        : std::numeric_limits<double>::quiet_NaN();
+    const bool predicted = training.ok() && job_.recipe.draws != Draws::kFixed;
+    row.predicted = predicted ? job_.model.Objective((*training)->executor().PredictedValue(),
+                                                     job_.document.reference)
+                              : std::numeric_limits<double>::quiet_NaN();
     return row;
   }
 
@@ -84,25 +84,17 @@ class LinearStudents : public BenchCase {
     double seconds = 0;
   };
 
-  ExecutorOptions OptionsOf(int trial) const {
-    ExecutorOptions options;
-    options.seed = job_.seed + static_cast<std::uint64_t>(trial);
-    options.dtype = job_.dtype;
-    options.device = job_.device;
-    options.threads = threads_;
-    options.recipe = job_.recipe;
-    return options;
-  }
-
   absl::Status RunTrial(int trial, const BenchWatch& watch, Errors* errors) const {
-    ExecutorOptions options = OptionsOf(trial);
-    options.stop = watch.stop;
-    MP_ASSIGN_OR_RETURN(Executor executor,
-                        Executor::Create(job_.model, job_.document.plan, options));
+    TrainingWatch training_watch;
+    training_watch.stop = watch.stop;
+    MP_ASSIGN_OR_RETURN(const auto training,
+                        GaussianTraining::Create(
+                            job_, job_.seed + static_cast<std::uint64_t>(trial), training_watch));
     Checkpointer nowhere = Checkpointer::Nowhere();
     ProgressPrinter silent(job_.plugin->name(), /*quiet=*/true);
-    PluginRuntime runtime(executor, nowhere, silent, watch.stop);
+    PluginRuntime runtime(*training, nowhere, silent, watch.stop);
     MP_RETURN_IF_ERROR(job_.plugin->Execute(job_.document.plan, runtime, job_.parameters));
+    const Executor& executor = training->executor();
     const std::vector<double> value = executor.Value();
     errors->achieved.push_back(job_.model.Objective(value, job_.document.reference));
     errors->surrogate.push_back(job_.model.Objective(value, Reference::kSurrogate));
@@ -112,7 +104,6 @@ class LinearStudents : public BenchCase {
   }
 
   Job job_;
-  int threads_;
 };
 
 }  // namespace
@@ -120,7 +111,7 @@ class LinearStudents : public BenchCase {
 absl::StatusOr<std::shared_ptr<const BenchCase>> GaussianCase(const DistillArguments& arguments,
                                                               PlannerServices& services) {
   MP_ASSIGN_OR_RETURN(Job job, NewJob(arguments, services));
-  return std::make_shared<LinearStudents>(std::move(job), arguments.threads);
+  return std::make_shared<LinearStudents>(std::move(job));
 }
 
 }  // namespace mergeplan

@@ -254,7 +254,7 @@ absl::Status Executor::Keep(bool forced) {
 }
 
 void Executor::Report(const std::vector<int>& group, const Trainer& trainer) {
-  ExecutorProgress progress;
+  TrainingProgress progress;
   progress.merges_total = plan_.size();
   progress.merges_done = merges_trained();
   progress.updates_total = plan_.size() * trainer_options_.updates;

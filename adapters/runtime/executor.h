@@ -11,6 +11,7 @@
 #include "absl/types/span.h"
 #include "adapters/linear/trainer.h"
 #include "adapters/runtime/make_trainer.h"
+#include "adapters/runtime/training.h"
 #include "planner/operators/model.h"
 #include "planner/plan/plan.h"
 #include "planner/runs/merge_record.h"
@@ -37,14 +38,6 @@ struct ExecutorState {
   ActiveTraining active;
 };
 
-// Where the executor stands, for whoever watches.
-struct ExecutorProgress {
-  std::int64_t updates_done = 0, updates_total = 0;  // of the whole plan
-  int merges_done = 0, merges_total = 0;
-  Range first_of_group;  // one of the merges in training
-  int group = 0;         // how many train together
-};
-
 struct ExecutorOptions {
   std::uint64_t seed = 0;
   DType dtype = DType::kFloat64;
@@ -58,7 +51,7 @@ struct ExecutorOptions {
   // Called between updates and after each group with the state to be kept; may do nothing. What it
   // returns stops the run if not OK. `forced` when the run stops: what is not kept now is lost.
   std::function<absl::Status(const class Executor&, bool forced)> checkpoint;
-  std::function<void(const ExecutorProgress&)> progress;
+  std::function<void(const TrainingProgress&)> progress;
 };
 
 // Turns a plan into trained diagonal linear operators, one merge (or a group of independent ones)

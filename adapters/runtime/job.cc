@@ -9,67 +9,21 @@
 #include "absl/strings/str_format.h"
 #include "adapters/linear/embedding.h"
 #include "adapters/runtime/make_trainer.h"
+#include "adapters/runtime/resumed.h"
+#include "adapters/runtime/strategy.h"
 #include "planner/base/file.h"
 #include "planner/base/status_macros.h"
 #include "planner/plan/io/evaluate.h"
 #include "planner/schedule/schedule.h"
+#include "plugins/abi/mergeplan_plugin.h"
 
 namespace mergeplan {
 namespace {
 
 constexpr int kDefaultBatch = 64;
-constexpr char kPlanPlugin[] = "dp_custom";
 
-// Traits of the analytic teacher, for plugins that ask for some: bits of mergeplan_teacher_trait.
-constexpr std::uint64_t kPredictsX0 = 1, kDataFree = 16, kHasSpectrum = 32;
-constexpr std::uint64_t kAnalyticTraits = kPredictsX0 | kDataFree | kHasSpectrum;
-
-absl::StatusOr<std::shared_ptr<const Plugin>> Load(const std::string& name,
-                                                   const DistillArguments& arguments) {
-  return LoadPlugin(name, arguments.plugin_folders, kAnalyticTraits);
-}
-
-// The plugin of a new run. A name that no plugin has, and parameters that are not the plugin's, are
-// the caller's errors.
-absl::StatusOr<std::shared_ptr<const Plugin>> LoadNew(
-    const std::string& name, const DistillArguments& arguments,
-    const std::map<std::string, std::string>& parameters) {
-  absl::StatusOr<std::shared_ptr<const Plugin>> plugin = Load(name, arguments);
-  if (!plugin.ok()) {
-    const bool by_name = name.find('/') == std::string::npos;
-    return by_name && absl::IsNotFound(plugin.status()) && arguments.strategy
-               ? Misuse(absl::StrCat("--strategy: ", std::string(plugin.status().message())))
-               : plugin.status();
-  }
-  const absl::Status fit = CheckParameters((*plugin)->manifest(), parameters).status();
-  if (!fit.ok()) return Misuse(absl::StrCat("--set: ", std::string(fit.message())));
-  return plugin;
-}
-
-Schedule ScheduleOf(const PlanDocument& document) {
-  Schedule schedule;
-  schedule.spec = schedule.name = document.schedule_spec;
-  schedule.alpha = document.alpha;
-  schedule.sigma = document.sigma;
-  schedule.level_scale.assign(document.alpha.size(), 1.0);
-  schedule.data_scale = document.data_scale;
-  return schedule;
-}
-
-PlanRequest RequestOf(const PlanDocument& document, Schedule schedule, int student_steps) {
-  PlanRequest request;
-  request.schedule = std::move(schedule);
-  request.student_steps = student_steps;
-  request.variances = document.variances;
-  request.weights = document.weights;
-  request.budget = document.budget;
-  request.init = document.init;
-  request.reference = document.reference;
-  request.space = document.space;
-  request.max_merges = document.max_merges;
-  request.max_rounds = document.max_rounds;
-  return request;
-}
+constexpr std::uint64_t kAnalyticTraits =
+    MERGEPLAN_TEACHER_PREDICTS_X0 | MERGEPLAN_TEACHER_DATA_FREE | MERGEPLAN_TEACHER_HAS_SPECTRUM;
 
 // Are these the variances that the plan was made for? Bit for bit: the plan's file keeps them
 // exactly.
@@ -206,7 +160,8 @@ absl::StatusOr<Job> NewJob(const DistillArguments& arguments, PlannerServices& s
   DType dtype = DType::kFloat64;
   Device device;
   MP_RETURN_IF_ERROR(CheckDevice(arguments, &dtype, &device));
-  MP_ASSIGN_OR_RETURN(const std::string spectrum, ParseAnalyticTeacher(*arguments.teacher));
+  MP_ASSIGN_OR_RETURN(const TeacherName teacher_name, ParseTeacher(*arguments.teacher));
+  const std::string& spectrum = teacher_name.path;
   MP_ASSIGN_OR_RETURN(auto parameters, ParseParameters(arguments.parameters));
   const std::string basis = arguments.basis.value_or("");
 
@@ -222,7 +177,8 @@ absl::StatusOr<Job> NewJob(const DistillArguments& arguments, PlannerServices& s
       return Misuse(absl::StrCat("--set plan=", parameters["plan"],
                                  ": the plan is given by --plan; leave one of them out"));
     }
-    MP_ASSIGN_OR_RETURN(auto plugin, LoadNew(kPlanPlugin, arguments, parameters));
+    MP_ASSIGN_OR_RETURN(auto plugin,
+                        NewPlugin(kPlanPlugin, arguments, parameters, kAnalyticTraits));
     PlanRequest request = RequestOf(document, ScheduleOf(document), document.plan.student_steps());
     request.parameters = parameters;
     MP_ASSIGN_OR_RETURN(const Plan plan, plugin->MakePlan(request, services));
@@ -239,10 +195,12 @@ absl::StatusOr<Job> NewJob(const DistillArguments& arguments, PlannerServices& s
                static_cast<std::uint64_t>(arguments.seed.value_or(0)),
                dtype,
                device,
-               recipe};
+               recipe,
+               arguments.threads};
   }
 
-  MP_ASSIGN_OR_RETURN(auto plugin, LoadNew(*arguments.strategy, arguments, parameters));
+  MP_ASSIGN_OR_RETURN(auto plugin,
+                      NewPlugin(*arguments.strategy, arguments, parameters, kAnalyticTraits));
   MP_ASSIGN_OR_RETURN(GaussianTeacher teacher, GaussianTeacher::Load(spectrum, basis));
   Schedule schedule;
   MP_ASSIGN_OR_RETURN(PlanDocument document, Question(arguments, teacher, &schedule));
@@ -279,71 +237,13 @@ absl::StatusOr<Job> NewJob(const DistillArguments& arguments, PlannerServices& s
 
 absl::StatusOr<Job> ResumedJob(const DistillArguments& arguments, const RunFolder& folder) {
   const RunInfo& info = *folder.previous();
-  const std::string run_file = folder.File("run.toml");
   const std::string plan_file = folder.File("plan.toml");
-  const auto differs = [&](const char* option, const std::string& given, const std::string& had) {
-    return Misuse(absl::StrCat(option, " ", given, ": the run in ", folder.path(), " has ", had,
-                               "; leave the option out, or begin another run"));
-  };
-  const absl::StatusOr<std::string> plan_hash = Sha256OfFile(plan_file);
-  if (!plan_hash.ok()) {
-    return absl::Status(plan_hash.status().code(),
-                        absl::StrCat(std::string(plan_hash.status().message()),
-                                     "; expected the plan of this run: bring the file back, or "
-                                     "begin another run"));
-  }
-  if (*plan_hash != info.plan_sha256) {
-    return absl::DataLossError(absl::StrCat(
-        plan_file, ": was changed since the run began (SHA-256 ", *plan_hash, ", ", run_file,
-        " says ", info.plan_sha256, "); bring the old file back, or begin another run"));
-  }
-  MP_ASSIGN_OR_RETURN(PlanDocument document, ReadPlan(plan_file));
-  MP_RETURN_IF_ERROR(CheckHasSchedule(document, plan_file));
+  MP_ASSIGN_OR_RETURN(PlanDocument document, ResumedPlan(arguments, folder, kAnalyticTraits));
   MP_RETURN_IF_ERROR(CheckAgainstPlan(arguments, document, plan_file));
-
-  if (arguments.strategy && *arguments.strategy != info.strategy &&
-      *arguments.strategy != info.plugin) {
-    absl::StatusOr<std::shared_ptr<const Plugin>> named = Load(*arguments.strategy, arguments);
-    if (!named.ok() || (*named)->name() != info.strategy) {
-      return differs("--strategy", *arguments.strategy, info.strategy);
-    }
-  }
-  if (arguments.plan) {
-    MP_ASSIGN_OR_RETURN(const PlanDocument given, ReadPlan(*arguments.plan));
-    MP_RETURN_IF_ERROR(CheckHasSchedule(given, *arguments.plan));
-    if (!(given.plan == document.plan) || given.variances != document.variances ||
-        given.alpha != document.alpha || given.budget.lr != document.budget.lr ||
-        given.budget.iterations != document.budget.iterations || given.init != document.init) {
-      return differs("--plan", *arguments.plan, "another plan");
-    }
-  }
-  MP_ASSIGN_OR_RETURN(const auto parameters, ParseParameters(arguments.parameters));
-  for (const auto& [name, value] : parameters) {
-    const auto had = info.parameters.find(name);
-    if (had == info.parameters.end()) {
-      return differs("--set", absl::StrCat(name, "=", value), "no such parameter");
-    }
-    if (had->second != value) {
-      return differs("--set", absl::StrCat(name, "=", value), absl::StrCat(name, "=", had->second));
-    }
-  }
-  DistillArguments settled = arguments;
-  if (arguments.seed && *arguments.seed != info.seed) {
-    return differs("--seed", absl::StrCat(*arguments.seed), absl::StrCat(info.seed));
-  }
-  if (arguments.batch && *arguments.batch != info.batch) {
-    return differs("--batch", absl::StrCat(*arguments.batch), absl::StrCat(info.batch));
-  }
-  if (arguments.dtype && *arguments.dtype != info.dtype) {
-    return differs("--dtype", *arguments.dtype, info.dtype);
-  }
-  if (arguments.basis && *arguments.basis != info.basis) {
-    return differs("--basis", *arguments.basis, info.basis);
-  }
   const absl::StatusOr<Recipe> recipe = Recipe::Parse(info.training);
   if (!recipe.ok()) {
-    return absl::DataLossError(
-        absl::StrCat(run_file, ": training: ", std::string(recipe.status().message())));
+    return absl::DataLossError(absl::StrCat(
+        folder.File("run.toml"), ": training: ", std::string(recipe.status().message())));
   }
   const std::map<std::string, std::string> had = recipe->Options();
   for (const auto& [option, value] : arguments.training) {
@@ -353,18 +253,20 @@ absl::StatusOr<Job> ResumedJob(const DistillArguments& arguments, const RunFolde
     const absl::StatusOr<Recipe> other = Recipe::Parse(changed);
     if (other.ok() && *other == *recipe) continue;
     const auto own = had.find(option);
-    return differs(absl::StrCat("--", option).c_str(), value,
-                   own != had.end() ? own->second : "no such option");
+    return DiffersFromRun(folder, absl::StrCat("--", option), value,
+                          own != had.end() ? own->second : "no such option");
   }
+  DistillArguments settled = arguments;
   settled.dtype = info.dtype;
   if (!settled.device) settled.device = info.device;
   DType dtype = DType::kFloat64;
   Device device;
   MP_RETURN_IF_ERROR(CheckDevice(settled, &dtype, &device));
 
-  std::string spectrum = info.spectrum;
+  std::string spectrum = info.teacher_file;
   if (arguments.teacher) {
-    MP_ASSIGN_OR_RETURN(spectrum, ParseAnalyticTeacher(*arguments.teacher));
+    MP_ASSIGN_OR_RETURN(const TeacherName name, ParseTeacher(*arguments.teacher));
+    spectrum = name.path;
   }
   absl::StatusOr<GaussianTeacher> loaded = GaussianTeacher::Load(spectrum, info.basis);
   if (!loaded.ok()) {
@@ -376,12 +278,9 @@ absl::StatusOr<Job> ResumedJob(const DistillArguments& arguments, const RunFolde
   }
   GaussianTeacher teacher = *std::move(loaded);
   MP_RETURN_IF_ERROR(CheckVariances(teacher, document, plan_file));
-  // By the manifest that was used, or by name where it has moved.
-  absl::StatusOr<std::shared_ptr<const Plugin>> plugin = Load(info.plugin, arguments);
-  if (!plugin.ok()) plugin = Load(info.strategy, arguments);
-  MP_RETURN_IF_ERROR(plugin.status());
+  MP_ASSIGN_OR_RETURN(auto plugin, OldPlugin(info, arguments, kAnalyticTraits));
   MP_ASSIGN_OR_RETURN(Model model, ModelOf(document));
-  Job job{*std::move(plugin),
+  Job job{std::move(plugin),
           info.parameters,
           std::move(teacher),
           std::move(document),
@@ -389,9 +288,10 @@ absl::StatusOr<Job> ResumedJob(const DistillArguments& arguments, const RunFolde
           static_cast<std::uint64_t>(info.seed),
           dtype,
           device,
-          *recipe};
+          *recipe,
+          arguments.threads};
   if (job.Fingerprint() != info.fingerprint) {
-    return differs("--device", device.ToString(), info.device);
+    return DiffersFromRun(folder, "--device", device.ToString(), info.device);
   }
   return job;
 }

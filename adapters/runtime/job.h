@@ -29,6 +29,7 @@ struct Job {
   DType dtype = DType::kFloat64;
   Device device;
   Recipe recipe;
+  int threads = 0;  // 0: all processors
 
   // SHA-256 over everything that determines the numbers: plan, schedule, variances, budget, start,
   // seed, dtype, kind of device, recipe.

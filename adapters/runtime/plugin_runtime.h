@@ -9,8 +9,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "adapters/runtime/executor.h"
 #include "adapters/runtime/progress.h"
+#include "adapters/runtime/training.h"
 #include "plugins/host/runtime.h"
 
 namespace mergeplan {
@@ -20,30 +20,30 @@ namespace mergeplan {
 class Checkpointer {
  public:
   // Writes to `path` at least every `seconds` of training (0: at every occasion).
-  Checkpointer(std::string path, std::string fingerprint, double seconds);
+  Checkpointer(std::string path, double seconds);
   // Keeps nothing.
-  static Checkpointer Nowhere() { return {"", "", 0}; }
+  static Checkpointer Nowhere() { return {"", 0}; }
 
   // Between two updates. `forced`: now.
-  absl::Status Offer(const Executor& executor, bool forced);
+  absl::Status Offer(const Training& training, bool forced);
   // Soon.
-  absl::Status Request(const Executor& executor);
+  absl::Status Request(const Training& training);
 
  private:
   using Clock = std::chrono::steady_clock;
-  std::string path_, fingerprint_;
+  std::string path_;
   double seconds_;
   bool requested_ = false;
   Clock::time_point last_;
   double last_cost_ = 0;  // seconds that the last one took
 };
 
-// The executor as a strategy plugin drives it.
+// A training as a strategy plugin drives it.
 class PluginRuntime : public RuntimeInterface {
  public:
-  PluginRuntime(Executor& executor, Checkpointer& checkpointer, ProgressPrinter& printer,
+  PluginRuntime(Training& training, Checkpointer& checkpointer, ProgressPrinter& printer,
                 std::function<bool()> cancelled)
-      : executor_(executor),
+      : training_(training),
         checkpointer_(checkpointer),
         printer_(printer),
         cancelled_(std::move(cancelled)) {}
@@ -51,17 +51,16 @@ class PluginRuntime : public RuntimeInterface {
   absl::StatusOr<TrainResult> TrainMerge(int merge) override;
   absl::StatusOr<std::vector<TrainResult>> TrainRound(absl::Span<const int> merges) override;
   absl::StatusOr<EvaluationResult> Evaluate() override;
-  // Every trained operator stays in memory until the run ends: d numbers each.
   absl::Status Snapshot(int merge) override;
   absl::Status Release(int merge) override;
   absl::Status Checkpoint() override;
   void Log(LogLevel level, std::string_view text) override;
-  // The executor's own progress is finer.
+  // The training's own progress is finer.
   void Progress(double fraction, std::string_view what) override;
   bool Cancelled() override { return cancelled_(); }
 
  private:
-  Executor& executor_;
+  Training& training_;
   Checkpointer& checkpointer_;
   ProgressPrinter& printer_;
   std::function<bool()> cancelled_;

@@ -93,9 +93,25 @@ void AddTrainingOptions(CLI::App* command, DistillArguments& a) {
   }
 }
 
+// Of a mixture teacher, whose students are affine mixtures of experts.
+void AddExpertOptions(CLI::App* command, ExpertArguments& a) {
+  CLI::Option_group* experts = command->add_option_group(
+      "mixture",
+      "Of a mixture teacher, whose students are affine mixtures of experts (--iterations [10000], "
+      "--lr [0.001], --batch [2560], --optimizer adam or sgd [adam], --draws samples or pool)");
+  Add(experts, "--fit-iterations", a.fit_iterations,
+      "Updates of the student of single steps, from which merges start [10000]")
+      ->check(CLI::Range(std::int64_t{0}, kLargest));
+  Add(experts, "--experts", a.experts, "Experts of a student [8]")->check(CLI::Range(1, 4096));
+  Add(experts, "--hidden", a.hidden, "Width of its hidden layers [64]")
+      ->check(CLI::Range(1, 65536));
+  Add(experts, "--train-time", a.train_time,
+      "Time s of the linear model behind plans and predictions [6.4]");
+}
+
 // What is asked: of every strategy alike.
 void AddQuestion(CLI::App* command, DistillArguments& a) {
-  Add(command, "--teacher", a.teacher, "analytic:SPECTRUM.toml; bench: also mixture:MIXTURE.toml");
+  Add(command, "--teacher", a.teacher, "analytic:SPECTRUM.toml or mixture:MIXTURE.toml");
   // Checked as text, since CLI11 only says of what the type does not hold that it cannot convert
   // it.
   const CLI::Range counts(1, std::numeric_limits<int>::max());
@@ -120,6 +136,7 @@ void AddQuestion(CLI::App* command, DistillArguments& a) {
   Add(command, "--seed", a.seed, "Seed of all noise [0]")
       ->check(CLI::Range(std::int64_t{0}, kLargest));
   AddTrainingOptions(command, a);
+  AddExpertOptions(command, a.experts);
   Add(command, "--dtype", a.dtype, "float64 or float32 [float64]");
   Add(command, "--device", a.device, "cpu, cuda or cuda:N [cpu]");
   command->add_option("--threads", a.threads, "Threads of a training step; 0: all")
@@ -167,17 +184,6 @@ CLI::App* AddBench(CLI::App& app, BenchArguments& a, BenchOutput& output) {
   command->add_option("--trials", a.trials, "Runs of each, with seeds from --seed on")
       ->check(CLI::Range(1, 1000000))
       ->capture_default_str();
-  CLI::Option_group* experts = command->add_option_group(
-      "mixture", "Of a mixture teacher, whose students are affine mixtures of experts");
-  Add(experts, "--fit-iterations", a.experts.fit_iterations,
-      "Updates of the student of single steps, from which merges start [10000]")
-      ->check(CLI::Range(std::int64_t{0}, kLargest));
-  Add(experts, "--experts", a.experts.experts, "Experts of a student [8]")
-      ->check(CLI::Range(1, 4096));
-  Add(experts, "--hidden", a.experts.hidden, "Width of its hidden layers [64]")
-      ->check(CLI::Range(1, 65536));
-  Add(experts, "--train-time", a.experts.train_time,
-      "Time s of the linear model behind plans and predictions [6.4]");
   command->add_option("-o,--output", output.file, "Also write the table: a .csv or .json file");
   command->add_flag("--quiet", output.quiet, "No progress and no forecast");
   command->add_flag("--json", output.json, "Print one JSON object");

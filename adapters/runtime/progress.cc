@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 
 namespace mergeplan {
@@ -24,7 +25,7 @@ ProgressPrinter::ProgressPrinter(std::string strategy, bool quiet)
       start_(Clock::now()),
       last_(start_) {}
 
-void ProgressPrinter::Show(const ExecutorProgress& progress) {
+void ProgressPrinter::Show(const TrainingProgress& progress) {
   if (quiet_) return;
   const std::lock_guard<std::mutex> lock(mutex_);
   const Clock::time_point now = Clock::now();
@@ -36,9 +37,14 @@ void ProgressPrinter::Show(const ExecutorProgress& progress) {
   const double share = progress.updates_total > 0 ? static_cast<double>(progress.updates_done) /
                                                         static_cast<double>(progress.updates_total)
                                                   : 1.0;
-  std::string text = absl::StrFormat("%s: %3.0f%%  %d of %d merges, training [%d, %d]", strategy_,
-                                     100 * share, progress.merges_done, progress.merges_total,
-                                     progress.first_of_group.first, progress.first_of_group.last);
+  const Range& range = progress.first_of_group;
+  std::string text = absl::StrFormat("%s: %3.0f%%  %d of %d merges, training ", strategy_,
+                                     100 * share, progress.merges_done, progress.merges_total);
+  if (range.last == 0) {
+    absl::StrAppend(&text, "single steps");
+  } else {
+    absl::StrAppendFormat(&text, "[%d, %d]", range.first, range.last);
+  }
   if (progress.group > 1) absl::StrAppendFormat(&text, " and %d more", progress.group - 1);
   absl::StrAppendFormat(&text, "  %.1f s", seconds);
   std::fprintf(stderr, terminal_ ? "\r\033[K%s" : "%s\n", text.c_str());

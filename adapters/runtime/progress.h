@@ -4,7 +4,7 @@
 #include <mutex>
 #include <string>
 
-#include "adapters/runtime/executor.h"
+#include "adapters/runtime/training.h"
 
 namespace mergeplan {
 
@@ -17,7 +17,7 @@ class ProgressPrinter {
   ProgressPrinter(const ProgressPrinter&) = delete;
   ProgressPrinter& operator=(const ProgressPrinter&) = delete;
 
-  void Show(const ExecutorProgress& progress);
+  void Show(const TrainingProgress& progress);
   // A line of its own, whatever stands on the terminal's last line.
   void Line(const std::string& text);
   // Clears the rewritten line.

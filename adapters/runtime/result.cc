@@ -54,7 +54,7 @@ RunSummary Summarize(const Job& job, const Executor& executor) {
   return summary;
 }
 
-absl::Status WriteResult(const Job& job, const Executor& executor, const RunFolder& folder) {
+absl::Status WriteResult(const Job& job, const Executor& executor, const std::string& folder) {
   const Plan& plan = executor.plan();
   const Model& model = job.model;
   const auto d = static_cast<std::int64_t>(model.dimensions());
@@ -105,7 +105,7 @@ absl::Status WriteResult(const Job& job, const Executor& executor, const RunFold
   npz.Add("samples", {kSamples, d}, Samples(job, value, noise));
   npz.Add("teacher_samples", {kSamples, d}, Samples(job, teacher, noise));
   MP_ASSIGN_OR_RETURN(const std::string bytes, npz.Bytes());
-  MP_RETURN_IF_ERROR(WriteFileAtomically(folder.File("result.npz"), bytes));
+  MP_RETURN_IF_ERROR(WriteFileAtomically(folder + "/result.npz", bytes));
 
   RunResult result;
   result.summary = Summarize(job, executor);
@@ -118,7 +118,7 @@ absl::Status WriteResult(const Job& job, const Executor& executor, const RunFold
   result.peak_memory_bytes = PeakMemoryBytes();
   result.merges = std::move(records);
   result.arrays_sha256 = Sha256(bytes);
-  return WriteRunResult(result, folder.path());
+  return WriteRunResult(result, folder);
 }
 
 }  // namespace mergeplan

@@ -7,7 +7,6 @@
 #include "absl/status/statusor.h"
 #include "adapters/runtime/executor.h"
 #include "adapters/runtime/job.h"
-#include "adapters/runtime/run_folder.h"
 #include "planner/runs/result_file.h"
 
 namespace mergeplan {
@@ -31,6 +30,6 @@ RunSummary Summarize(const Job& job, const Executor& executor);
 // tau [d], merge_range [M,2], merge_value [M,d], merge_predicted [M,d], loss_update [P] and loss
 // [M,P] (the sampled losses of single batches), samples and teacher_samples [16,d]: what student
 // and teacher make of the same unit noise, in the data's units, the mean added back.
-absl::Status WriteResult(const Job& job, const Executor& executor, const RunFolder& folder);
+absl::Status WriteResult(const Job& job, const Executor& executor, const std::string& folder);
 
 }  // namespace mergeplan

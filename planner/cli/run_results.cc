@@ -55,7 +55,8 @@ absl::StatusOr<RunResults> ReadRunResults(const std::string& folder) {
   result.name = info.strategy;
   out.dtype = info.dtype;
   out.basis = info.basis;
-  out.spectrum = info.spectrum;
+  out.teacher = info.teacher;
+  out.teacher_file = info.teacher_file;
   MP_ASSIGN_OR_RETURN(result.document, ReadPlan(folder + "/plan.toml"));
   MP_RETURN_IF_ERROR(CheckHasSchedule(result.document, folder + "/plan.toml"));
   MP_ASSIGN_OR_RETURN(RunResult finished, ReadRunResult(folder));
@@ -63,7 +64,15 @@ absl::StatusOr<RunResults> ReadRunResults(const std::string& folder) {
   result.achieved_objective_teacher = finished.achieved_teacher;
   result.seconds = finished.summary.seconds;
   result.merges = std::move(finished.merges);
+  result.standard_error = finished.summary.standard_error;
   const std::string arrays = folder + "/result.npz";
+  if (info.prediction == "moments") {
+    // The students are no linear operators: there is no value for each dimension.
+    result.linear = false;
+    result.predicted_objective = finished.summary.predicted;
+    result.predicted_with_noise = std::numeric_limits<double>::quiet_NaN();
+    return out;
+  }
   MP_ASSIGN_OR_RETURN(NpyArray value, ReadNpzArray(arrays, "value"));
   if (static_cast<int>(value.values.size()) != result.document.dimensions()) {
     return absl::DataLossError(absl::StrCat(arrays, ": value has ", value.values.size(),

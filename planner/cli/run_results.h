@@ -12,8 +12,9 @@ namespace mergeplan::cli {
 // the law test is not made here.
 struct RunResults {
   StrategyResult result;
-  std::string dtype;     // of the run's arithmetic
-  std::string spectrum;  // path of the spectrum that the teacher was made of
+  std::string dtype;    // of the run's arithmetic
+  std::string teacher;  // its kind (planner/runs/run_info.h)
+  std::string teacher_file;
   std::string basis;
 };
 

@@ -36,7 +36,10 @@ struct StrategyResult {
   double predicted_with_noise = 0;  // mean over the law: adds w_k Var V_k, the noise of SGD
   // Standard deviation over the law of the achieved objective, from run to run.
   std::optional<double> spread;
+  // Are the students linear? Else the prediction is that of linear ones with the data's moments.
+  bool linear = true;
   double achieved_objective = 0;          // against the reference of the plan
+  std::optional<double> standard_error;   // of it, where it is a mean over drawn rows
   double achieved_objective_teacher = 0;  // against the product of the teacher's steps
   // Predicted objective at equal total time. Empty: taken from the plan's figures.
   std::optional<double> equal_total_time;

@@ -25,6 +25,8 @@ struct MergeRecord : MergeFigures {
   int first = 0, last = 0;  // steps that it replaces, 1..T
   int round = 0;
   double predicted_error = 0, achieved_error = 0;
+  // Of the achieved error, where it is a mean over drawn rows; none where it is exact.
+  std::optional<double> standard_error = {};
   std::optional<double> effective_time;  // none where training was not linear, or did nothing
 
   bool operator==(const MergeRecord&) const = default;

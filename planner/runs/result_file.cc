@@ -15,7 +15,7 @@
 namespace mergeplan {
 namespace {
 
-constexpr std::int64_t kFormat = 2;
+constexpr std::int64_t kFormat = 3;
 constexpr char kArrays[] = "result.npz";
 constexpr std::int64_t kLargest = std::numeric_limits<std::int64_t>::max();
 constexpr int kLargestInt = std::numeric_limits<int>::max();
@@ -24,6 +24,13 @@ absl::Status ReadInt(TableReader& reader, const char* key, int least, int* out) 
   std::int64_t value = 0;
   MP_RETURN_IF_ERROR(reader.Integer(key, least, kLargestInt, &value));
   *out = static_cast<int>(value);
+  return absl::OkStatus();
+}
+
+absl::Status ReadOptional(TableReader& reader, const char* key, std::optional<double>* out) {
+  double value = 0;
+  MP_RETURN_IF_ERROR(reader.OptionalNumber(key, &value));
+  if (!std::isnan(value)) *out = value;
   return absl::OkStatus();
 }
 
@@ -44,6 +51,7 @@ toml::table ToToml(const MergeRecord& record) {
                     {"residual", record.residual()},
                     {"achieved_error", record.achieved_error}};
   InsertIfNumber(table, "predicted_error", record.predicted_error);
+  if (record.standard_error) table.insert("achieved_standard_error", *record.standard_error);
   if (record.effective_time) table.insert("effective_time", *record.effective_time);
   return table;
 }
@@ -64,9 +72,8 @@ absl::StatusOr<MergeRecord> ReadMerge(const std::string& file, const toml::table
                                                      {"achieved_error", &record.achieved_error}};
   for (const auto& [key, out] : numbers) MP_RETURN_IF_ERROR(reader.Number(key, out));
   MP_RETURN_IF_ERROR(reader.OptionalNumber("predicted_error", &record.predicted_error));
-  double effective_time = 0;
-  MP_RETURN_IF_ERROR(reader.OptionalNumber("effective_time", &effective_time));
-  if (!std::isnan(effective_time)) record.effective_time = effective_time;
+  MP_RETURN_IF_ERROR(ReadOptional(reader, "achieved_standard_error", &record.standard_error));
+  MP_RETURN_IF_ERROR(ReadOptional(reader, "effective_time", &record.effective_time));
   MP_RETURN_IF_ERROR(reader.NothingElse());
   return record;
 }
@@ -84,7 +91,6 @@ absl::Status WriteRunResult(const RunResult& result, const std::string& folder) 
       {"strategy", summary.strategy},
       {"reference", summary.reference},
       {"achieved_error", summary.achieved},
-      {"achieved_error_surrogate", result.achieved_surrogate},
       {"achieved_error_teacher", result.achieved_teacher},
       {"dimensions", result.dimensions},
       {"merges", summary.merges},
@@ -96,6 +102,8 @@ absl::Status WriteRunResult(const RunResult& result, const std::string& folder) 
       {"arrays", toml::table{{"file", kArrays}, {"sha256", result.arrays_sha256}}},
       {"merge", merges},
   };
+  if (summary.standard_error) table.insert("achieved_standard_error", *summary.standard_error);
+  InsertIfNumber(table, "achieved_error_surrogate", result.achieved_surrogate);
   InsertIfNumber(table, "predicted_error", summary.predicted);
   InsertIfNumber(table, "predicted_error_surrogate", result.predicted_surrogate);
   InsertIfNumber(table, "predicted_error_teacher", result.predicted_teacher);
@@ -119,13 +127,14 @@ absl::StatusOr<RunResult> ReadRunResult(const std::string& folder) {
   MP_RETURN_IF_ERROR(reader.Text("reference", &summary.reference));
   const std::pair<const char*, double*> predictions[] = {
       {"predicted_error", &summary.predicted},
+      {"achieved_error_surrogate", &result.achieved_surrogate},
       {"predicted_error_surrogate", &result.predicted_surrogate},
       {"predicted_error_teacher", &result.predicted_teacher}};
   for (const auto& [key, out] : predictions) MP_RETURN_IF_ERROR(reader.OptionalNumber(key, out));
+  MP_RETURN_IF_ERROR(ReadOptional(reader, "achieved_standard_error", &summary.standard_error));
   MP_RETURN_IF_ERROR(reader.Texts("training", &result.training));
   const std::pair<const char*, double*> numbers[] = {
       {"achieved_error", &summary.achieved},
-      {"achieved_error_surrogate", &result.achieved_surrogate},
       {"achieved_error_teacher", &result.achieved_teacher},
       {"seconds", &summary.seconds}};
   for (const auto& [key, out] : numbers) MP_RETURN_IF_ERROR(reader.Number(key, out));

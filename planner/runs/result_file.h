@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,12 +22,15 @@ struct RunSummary {
   int merges = 0;
   std::int64_t updates = 0;
   std::int64_t teacher_calls = 0;
+  // Of the achieved error, where it is a mean over drawn rows; none where it is exact.
+  std::optional<double> standard_error = {};
 
   bool operator==(const RunSummary&) const = default;
 };
 
 // result.toml: what came out of a finished run. Errors of the student against both references, in
-// native units, NaN where the model predicts none; the arrays stand in result.npz beside it.
+// native units, NaN where the model predicts none, and against the surrogate where there is none;
+// the arrays stand in result.npz beside it.
 struct RunResult {
   RunSummary summary;
   double predicted_surrogate = 0, achieved_surrogate = 0;

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "planner/base/file.h"
 #include "planner/base/status_macros.h"
 #include "planner/base/utf8.h"
@@ -17,7 +18,7 @@
 namespace mergeplan {
 namespace {
 
-constexpr std::int64_t kFormat = 2;
+constexpr std::int64_t kFormat = 3;
 constexpr RunStatus kStatuses[] = {RunStatus::kRunning, RunStatus::kStopped, RunStatus::kFinished};
 
 // The texts of run.toml by key, in the order of the file.
@@ -25,8 +26,9 @@ constexpr std::pair<const char*, std::string RunInfo::*> kTexts[] = {
     {"strategy", &RunInfo::strategy},
     {"plugin", &RunInfo::plugin},
     {"plugin_version", &RunInfo::plugin_version},
-    {"spectrum", &RunInfo::spectrum},
-    {"spectrum_sha256", &RunInfo::spectrum_sha256},
+    {"teacher", &RunInfo::teacher},
+    {"teacher_file", &RunInfo::teacher_file},
+    {"teacher_sha256", &RunInfo::teacher_sha256},
     {"variances_sha256", &RunInfo::variances_sha256},
     {"basis", &RunInfo::basis},
     {"dtype", &RunInfo::dtype},
@@ -96,9 +98,10 @@ absl::StatusOr<RunInfo> ReadRunInfo(const std::string& path) {
   }
   info.status = *known;
   for (const auto& [key, member] : kTexts) MP_RETURN_IF_ERROR(reader.Text(key, &(info.*member)));
-  if (info.prediction != "law" && info.prediction != "mean" && info.prediction != "none") {
-    return reader.Error("prediction",
-                        absl::StrCat("is '", info.prediction, "', expected law, mean or none"));
+  constexpr absl::string_view kPredictions[] = {"law", "mean", "moments", "none"};
+  if (std::count(std::begin(kPredictions), std::end(kPredictions), info.prediction) == 0) {
+    return reader.Error("prediction", absl::StrCat("is '", info.prediction,
+                                                   "', expected law, mean, moments or none"));
   }
   MP_RETURN_IF_ERROR(reader.Text("plan", &plan));
   MP_RETURN_IF_ERROR(reader.Texts("parameters", &info.parameters));

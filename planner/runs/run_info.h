@@ -9,6 +9,10 @@
 
 namespace mergeplan {
 
+// Kinds of teachers, as `--teacher KIND:FILE` names them.
+inline constexpr char kAnalyticTeacher[] = "analytic";  // FILE: spectrum.toml
+inline constexpr char kMixtureTeacher[] = "mixture";    // FILE: mixture.toml
+
 enum class RunStatus { kRunning, kStopped, kFinished };
 std::string ToString(RunStatus status);  // "running", "stopped", "finished"
 
@@ -19,15 +23,18 @@ struct RunInfo {
   std::string plugin;    // its manifest
   std::string plugin_version;
   std::map<std::string, std::string> parameters;  // of the plugin
-  std::string spectrum;                           // absolute path
-  std::string spectrum_sha256, variances_sha256;
+  std::string teacher;                            // its kind: kAnalyticTeacher, ...
+  std::string teacher_file;                       // absolute path
+  std::string teacher_sha256;                     // of that file
+  std::string variances_sha256;                   // that the plan was made for
   std::string basis;
   std::int64_t seed = 0;
   std::string dtype, device;
   int batch = 0;
   std::map<std::string, std::string> training;  // options of training by name, without dashes
   // What the linear model says of the run: "law" (every value is a draw of the law of SGD), "mean"
-  // (its mean is known) or "none".
+  // (its mean is known), "moments" (the students are not linear; predicted is what linear ones of
+  // the Gaussian with the data's moments would reach) or "none".
   std::string prediction;
   std::string plan_sha256;  // of plan.toml
   std::string fingerprint;  // of all that determines the numbers

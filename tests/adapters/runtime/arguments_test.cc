@@ -69,13 +69,14 @@ TEST(CheckArguments, NamesWhatIsMissingOrContradicts) {
   EXPECT_TRUE(CheckArguments(resume).ok());
 }
 
-TEST(ParseAnalyticTeacher, SaysWhichKindsThereAre) {
-  EXPECT_EQ(*ParseAnalyticTeacher("analytic:a:b.toml"), "a:b.toml");
-  for (const char* teacher : {"mixture:m.toml", "unet:dir", "script:m.ts", "vae:dir", "s.toml"}) {
-    ExpectMisuse(ParseAnalyticTeacher(teacher).status(), "this version has: analytic");
-    ExpectMisuse(ParseAnalyticTeacher(teacher).status(), teacher);
+TEST(ParseTeacher, SaysWhichKindsThereAre) {
+  EXPECT_EQ(ParseTeacher("analytic:a:b.toml")->path, "a:b.toml");
+  EXPECT_EQ(ParseTeacher("mixture:b.toml")->kind, "mixture");
+  for (const char* teacher : {"unet:dir", "script:m.ts", "vae:dir", "s.toml"}) {
+    ExpectMisuse(ParseTeacher(teacher).status(), "this version has: analytic");
+    ExpectMisuse(ParseTeacher(teacher).status(), teacher);
   }
-  ExpectMisuse(ParseAnalyticTeacher("analytic:").status(), "no path");
+  ExpectMisuse(ParseTeacher("analytic:").status(), "no path");
 }
 
 TEST(CheckAgainstPlan, TakesTheSameAndRefusesTheRest) {

@@ -263,7 +263,9 @@ TEST_F(MixtureBench, TellsWhatItCannotDo) {
       {{"--student-steps", "5"}, "expected 1..4"},
       {{"--strategies", "nope"}, "--strategies: plugin nope: not found"},
       {{"--init", "none"}, "none"},
-      {{"--optimizer", "sgd"}, "--optimizer: the students of a mixture"},
+      {{"--momentum", "0.9"}, "--momentum: the students of a mixture have no such option"},
+      {{"--optimizer", "adamw"}, "--optimizer adamw: expected adam or sgd"},
+      {{"--draws", "chi2"}, "--draws chi2: expected samples or pool"},
       {{"--iterations", "0"}, "--iterations"},
   };
   for (const auto& [more, message] : cases) {
@@ -289,7 +291,7 @@ TEST_F(Bench, WrongOptionsAreMisuse) {
       {{"--trials", "0"}, "--trials"},
       {{"-o", "table.txt"}, "expected a name that ends in .csv or .json"},
       {{"-o", ""}, "-o: is empty"},
-      {{"--experts", "5"}, "--experts: is for a mixture teacher"},
+      {{"--experts", "5"}, "--experts: is of the students of a mixture"},
   };
   for (const auto& [more, message] : cases) {
     const Outcome outcome = Run(Question(more));

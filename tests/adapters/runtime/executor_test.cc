@@ -347,7 +347,7 @@ TEST(Executor, ReportsProgressAndOffersCheckpoints) {
   ExecutorOptions options;
   std::vector<std::int64_t> done;
   int checkpoints = 0;
-  options.progress = [&](const ExecutorProgress& p) {
+  options.progress = [&](const TrainingProgress& p) {
     EXPECT_EQ(p.updates_total, 50);
     EXPECT_EQ(p.first_of_group, (Range{1, 4}));
     done.push_back(p.updates_done);

@@ -33,7 +33,7 @@ TEST(RunFolder, KeepsWhatARunIs) {
   EXPECT_EQ(a.strategy, b.strategy);
   EXPECT_EQ(a.plugin, b.plugin);
   EXPECT_EQ(a.parameters, b.parameters);
-  EXPECT_EQ(a.spectrum, b.spectrum);
+  EXPECT_EQ(a.teacher_file, b.teacher_file);
   EXPECT_EQ(a.seed, b.seed);
   EXPECT_EQ(a.batch, b.batch);
   EXPECT_EQ(a.plan_sha256, b.plan_sha256);

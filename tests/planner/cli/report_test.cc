@@ -73,7 +73,8 @@ class ReportCommand : public testing::Test {
     RunInfo info;
     info.status = status;
     info.strategy = name;
-    info.spectrum = spectrum.empty() ? folder_ + "/none.toml" : spectrum;
+    info.teacher = kAnalyticTeacher;
+    info.teacher_file = spectrum.empty() ? folder_ + "/none.toml" : spectrum;
     info.basis = "given";
     info.dtype = "float64";
     info.device = "cpu";

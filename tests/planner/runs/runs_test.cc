@@ -79,8 +79,9 @@ TEST_F(Runs, InfoReadsBackAsWritten) {
 
 TEST_F(Runs, InfoThatCouldNotBeReadBackIsNotWritten) {
   RunInfo info = SomeInfo();
-  info.spectrum = "caf\xE9.toml";
-  EXPECT_THAT(WriteRunInfo(info, File("run.toml")).message(), HasSubstr("spectrum is not UTF-8"));
+  info.teacher_file = "caf\xE9.toml";
+  EXPECT_THAT(WriteRunInfo(info, File("run.toml")).message(),
+              HasSubstr("teacher_file is not UTF-8"));
   info = SomeInfo();
   info.parameters["x"] = "\xFF";
   EXPECT_FALSE(WriteRunInfo(info, File("run.toml")).ok());
@@ -92,16 +93,16 @@ TEST_F(Runs, FaultsOfAnInfoNameTheKey) {
   const auto with = [&](const std::string& from, const std::string& to) {
     return With("run.toml", from, to, [&] { return ReadRunInfo(File("run.toml")); });
   };
-  EXPECT_EQ(with("format = 2", "format = 2"), "");
-  EXPECT_THAT(with("format = 2", "format = 1"), HasSubstr("'format': is 1, this version reads 2"));
-  EXPECT_THAT(with("format = 2", "format = 2\nspeed = 2"), HasSubstr("unknown key 'speed'"));
+  EXPECT_EQ(with("format = 3", "format = 3"), "");
+  EXPECT_THAT(with("format = 3", "format = 1"), HasSubstr("'format': is 1, this version reads 3"));
+  EXPECT_THAT(with("format = 3", "format = 3\nspeed = 2"), HasSubstr("unknown key 'speed'"));
   EXPECT_THAT(with("'stopped'", "'asleep'"), HasSubstr("asleep"));
   EXPECT_THAT(with("batch = 2147483647", "batch = 0"), HasSubstr("'batch'"));
   EXPECT_THAT(with("batch = 2147483647", "batch = 2147483648"), HasSubstr("'batch'"));
   EXPECT_THAT(with("batch = 2147483647", "batch = '64'"), HasSubstr("'batch'"));
   EXPECT_THAT(with("batch = 2147483647", "batch 64"), HasSubstr("line "));
   EXPECT_THAT(with("prediction = 'mean'", "prediction = 'some'"),
-              HasSubstr("'prediction': is 'some', expected law, mean or none"));
+              HasSubstr("'prediction': is 'some', expected law, mean, moments or none"));
   EXPECT_THAT(with("strategy =", "# strategy ="), HasSubstr("'strategy': is missing"));
 }
 
@@ -118,6 +119,9 @@ TEST_F(Runs, ResultReadsBackAsWritten) {
   // Nothing is predicted, and training was not linear.
   const double nan = std::numeric_limits<double>::quiet_NaN();
   result.summary.predicted = result.predicted_surrogate = result.predicted_teacher = nan;
+  result.achieved_surrogate = nan;
+  result.summary.standard_error = 0.25;
+  result.merges[0].standard_error = 0.125;
   for (MergeRecord& merge : result.merges) {
     merge.predicted_error = nan;
     merge.effective_time.reset();
@@ -128,6 +132,9 @@ TEST_F(Runs, ResultReadsBackAsWritten) {
   ASSERT_TRUE(none.ok()) << none.status();
   EXPECT_TRUE(std::isnan(none->summary.predicted));
   EXPECT_TRUE(std::isnan(none->predicted_surrogate));
+  EXPECT_TRUE(std::isnan(none->achieved_surrogate));
+  EXPECT_EQ(none->summary.standard_error, 0.25);
+  EXPECT_EQ(none->merges[0].standard_error, 0.125);
   EXPECT_TRUE(std::isnan(none->predicted_teacher));
   EXPECT_TRUE(std::isnan(none->merges[0].predicted_error));
   EXPECT_FALSE(none->merges[0].effective_time.has_value());
@@ -150,7 +157,7 @@ TEST_F(Runs, FaultsOfAResultNameTheKey) {
   EXPECT_EQ(with("dimensions = 6", "dimensions = 6"), "");
   EXPECT_THAT(with("dimensions = 6", "dimensions = 0"),
               AllOf(HasSubstr("result.toml: key 'dimensions'"), HasSubstr("is 0")));
-  EXPECT_THAT(with("format = 2", "format = 3"), HasSubstr("this version reads 2"));
+  EXPECT_THAT(with("format = 3", "format = 2"), HasSubstr("this version reads 3"));
   EXPECT_THAT(with("seconds = 12.5", "seconds = nan"), HasSubstr("'seconds': is nan"));
   EXPECT_THAT(with("seconds = 12.5", "seconds = 'long'"),
               HasSubstr("'seconds': expected a number"));

@@ -14,8 +14,9 @@ inline RunInfo SomeInfo() {
   info.plugin = "/plugins/caf\xC3\xA9/boot.toml";
   info.plugin_version = "1.0";
   info.parameters = {{"plan", "a \"quoted\" path\n"}};
-  info.spectrum = "/data/spectrum.toml";
-  info.spectrum_sha256 = std::string(64, '1');
+  info.teacher = kAnalyticTeacher;
+  info.teacher_file = "/data/spectrum.toml";
+  info.teacher_sha256 = std::string(64, '1');
   info.variances_sha256 = std::string(64, '2');
   info.basis = "pca";
   info.seed = 9223372036854775807;

@@ -188,7 +188,8 @@ TEST(SharedTime, LimitsAreKept) {
   options.max_merges = 0, options.max_rounds = 2;
   EXPECT_LE(SolveSharedTime(model, 10, options)->plan.rounds(), 2);
   options.max_rounds = 0, options.space = Space::kBinary;
-  for (const Merge& merge : SolveSharedTime(model, 10, options)->plan.merges()) {
+  const Plan binary = SolveSharedTime(model, 10, options)->plan;
+  for (const Merge& merge : binary.merges()) {
     EXPECT_TRUE(merge.children.size() == 2 || merge.round == 1);
   }
   options = SharingOptions(4);
