@@ -15,6 +15,7 @@
 #include "planner/choice/combinations.h"
 #include "planner/cli/command.h"
 #include "planner/cli/flags.h"
+#include "planner/cli/spectrum_input.h"
 #include "planner/cli/tables.h"
 #include "planner/data/npz.h"
 #include "planner/data/samples.h"
@@ -209,7 +210,9 @@ absl::Status CheckBasisFlag(const std::string& basis) {
 void AddQuestionFlags(CLI::App& app, QuestionFlags& flags, bool choices) {
   AddDataFlags(app, flags.data);
   app.get_option("INPUT")->description(
-      "a spectrum.toml that analyze wrote, or data as analyze reads it");
+      "a spectrum.toml that analyze wrote, a mixture.toml (its moments are planned for), or data "
+      "as "
+      "analyze reads it");
   app.add_option("--variances", flags.variances,
                  "variances in place of INPUT: 0.95,1.05 or FILE.npy")
       ->type_name("LIST");
@@ -324,7 +327,7 @@ absl::StatusOr<Variances> ReadVariances(const QuestionFlags& flags) {
   }
   absl::StatusOr<Spectrum> spectrum =
       IsSpectrumFile(flags.data.input)
-          ? ReadSpectrum(flags.data.input)
+          ? ReadSpectrumOrMixture(flags.data.input)
           : EstimateFromFlags(flags.data, 0.95, flags.basis != "diagonal");
   MP_RETURN_IF_ERROR(spectrum.status());
   out.input = flags.data.input;

@@ -20,12 +20,10 @@
 #include "planner/cli/command.h"
 #include "planner/cli/flags.h"
 #include "planner/cli/run_results.h"
-#include "planner/mixture/mixture_io.h"
-#include "planner/mixture/moments.h"
+#include "planner/cli/spectrum_input.h"
 #include "planner/operators/law.h"
 #include "planner/plan/io/evaluate.h"
 #include "planner/report/report.h"
-#include "planner/runs/run_info.h"
 #include "planner/spectrum/spectrum.h"
 
 namespace mergeplan::cli {
@@ -168,12 +166,6 @@ void PrintJson(const std::vector<RunResults>& runs, const std::string& output) {
   std::printf("%s\n", out.dump(2, ' ', false, nlohmann::json::error_handler_t::replace).c_str());
 }
 
-// The Gaussian with the mixture's moments, which its plans were made for.
-absl::StatusOr<Spectrum> SpectrumOfMixture(const std::string& path) {
-  MP_ASSIGN_OR_RETURN(const GaussianMixture mixture, ReadMixture(path));
-  return MixtureSpectrum(mixture, path);
-}
-
 absl::Status RunReport(const ReportFlags& flags) {
   if (flags.draws != 0 && flags.draws < 1000) {
     return Misuse(
@@ -212,9 +204,7 @@ absl::Status RunReport(const ReportFlags& flags) {
   // The spectrum that the runs' teachers were made of, unless another is named.
   std::optional<Spectrum> spectrum;
   input.spectrum_path = flags.spectrum.empty() ? runs.front().teacher_file : flags.spectrum;
-  absl::StatusOr<Spectrum> read = flags.spectrum.empty() && runs.front().teacher == kMixtureTeacher
-                                      ? SpectrumOfMixture(input.spectrum_path)
-                                      : ReadSpectrum(input.spectrum_path);
+  absl::StatusOr<Spectrum> read = ReadSpectrumOrMixture(input.spectrum_path);
   if (read.ok()) {
     spectrum = *std::move(read);
     input.spectrum = &*spectrum;

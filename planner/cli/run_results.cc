@@ -71,6 +71,16 @@ absl::StatusOr<RunResults> ReadRunResults(const std::string& folder) {
     result.linear = false;
     result.predicted_objective = finished.summary.predicted;
     result.predicted_with_noise = std::numeric_limits<double>::quiet_NaN();
+    for (const auto& [name, rows] :
+         {std::pair{"samples", &result.samples}, {"teacher_samples", &result.teacher_samples}}) {
+      MP_ASSIGN_OR_RETURN(NpyArray array, ReadNpzArray(arrays, name));
+      const auto d = static_cast<std::size_t>(result.document.dimensions());
+      if (array.values.size() % d != 0) {
+        return absl::DataLossError(absl::StrCat(arrays, ": ", name, " has ", array.values.size(),
+                                                " entries, no multiple of ", d, " dimensions"));
+      }
+      *rows = std::move(array.values);
+    }
     return out;
   }
   MP_ASSIGN_OR_RETURN(NpyArray value, ReadNpzArray(arrays, "value"));

@@ -227,6 +227,44 @@ std::string ErrorScatter(const StrategyResult& strategy, absl::Span<const double
   return canvas.Inline();
 }
 
+std::string SampleScatter(const std::string& title, absl::Span<const double> reference,
+                          absl::Span<const double> shown, int d) {
+  const double width = 300, left = 46, right = width - 12, top = 26, bottom = top + right - left;
+  constexpr size_t kMost = 2000;
+  const auto points = [&](absl::Span<const double> rows) {
+    std::vector<Point> out;
+    for (size_t i = 0; i + d <= rows.size() && out.size() < kMost; i += d) {
+      const Point point{rows[i], rows[i + (d > 1 ? 1 : 0)]};
+      if (std::isfinite(point.first) && std::isfinite(point.second)) out.push_back(point);
+    }
+    return out;
+  };
+  const std::vector<Point> below = points(reference), above = points(shown);
+  Extent x_extent, y_extent;
+  for (const Point& p : below) {
+    x_extent.Add(p.first);
+    y_extent.Add(p.second);
+  }
+  // The same units along both axes; a student that is far off does not squeeze the teacher.
+  const double half =
+      0.6 * std::max({x_extent.high - x_extent.low, y_extent.high - y_extent.low, 1e-300});
+  const double x_middle = (x_extent.low + x_extent.high) / 2;
+  const double y_middle = (y_extent.low + y_extent.high) / 2;
+  const Scale x = Scale::Linear(x_middle - half, x_middle + half, left, right);
+  const Scale y = Scale::Linear(y_middle - half, y_middle + half, bottom, top);
+  SvgCanvas canvas(width, bottom + 44, title, "small");
+  canvas.XAxis(x, top, bottom, "dimension 0", 4);
+  canvas.YAxis(y, left, right, 4, 13, d > 1 ? "dimension 1" : "dimension 0", 5);
+  for (const auto& [list, css_class] : {std::pair{&below, "cloud under"}, {&above, "cloud"}}) {
+    std::vector<Point> dots;
+    for (const Point& p : *list) {
+      if (x.Contains(p.first) && y.Contains(p.second)) dots.emplace_back(x(p.first), y(p.second));
+    }
+    canvas.Dots(dots, css_class);
+  }
+  return canvas.Inline();
+}
+
 std::string VectorChart(const std::string& title, const std::vector<std::vector<double>>& lines,
                         double low, double high) {
   const double width = 300, left = 46, right = width - 10, top = 10, bottom = 130;

@@ -29,6 +29,11 @@ std::string ErrorScatter(const StrategyResult& strategy, absl::Span<const double
 std::string VectorChart(const std::string& title, const std::vector<std::vector<double>>& lines,
                         double low, double high);
 
+// Rows of d numbers (row-major) as dots over the first two of them (over the first, and the same
+// again, where d is 1); `shown` on top of `reference`, whose extent counts. Up to 2,000 rows.
+std::string SampleScatter(const std::string& title, absl::Span<const double> reference,
+                          absl::Span<const double> shown, int d);
+
 // The colours of the heatmap from -limit to +limit.
 std::string ColourBar(double limit);
 

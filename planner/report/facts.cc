@@ -306,10 +306,14 @@ std::string BudgetParagraphs(const ReportInput& input, const PlanDocument& plan)
     if (const auto figure = EqualTotalTime(s, input)) equal_total.Add(s.name, *figure);
     merges(s.document.plan.size());
   }
+  const bool linear = std::all_of(input.strategies.begin(), input.strategies.end(),
+                                  [](const StrategyResult& s) { return s.linear; });
   std::string out;
   if (!per_merge.names.empty()) {
     absl::StrAppend(&out, "<p><b>Same time per merge</b> (",
-                    input.strategies.empty() ? "what the plan was made for" : "what was run",
+                    input.strategies.empty() ? "what the plan was made for"
+                    : linear                 ? "what was run"
+                                             : "of the linear model behind the predictions",
                     "): ", Escape(plan.budget.ToString()), ". The model expects ",
                     BoldList(per_merge.names), " to be best, with ", NumberHtml(per_merge.value),
                     ".");

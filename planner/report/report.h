@@ -47,6 +47,9 @@ struct StrategyResult {
   std::vector<double> value;           // achieved V
   std::vector<double> expected_value;  // E V
   std::vector<double> value_spread;    // standard deviation of V over the law
+  // What student and teacher make of the same unit noise, in the data's units: rows x d, row-major;
+  // of students that are not linear.
+  std::vector<double> samples, teacher_samples;
 
   std::vector<MergeRecord> merges;
   std::optional<LawVerdict> law_test;

@@ -188,8 +188,49 @@ absl::StatusOr<std::string> CovarianceSection(const ReportInput& input) {
   return absl::StrCat(out, "</p>\n</div>\n</div>\n</section>\n");
 }
 
+namespace {
+
+// Students that are no linear operators: what came out of the same noise, dot by dot.
+std::string ScatterSection(const ReportInput& input, int d) {
+  std::string grid;
+  const std::vector<double>* teacher = nullptr;
+  for (const StrategyResult& s : input.strategies) {
+    if (s.samples.empty() || s.teacher_samples.empty()) continue;
+    if (teacher == nullptr) {
+      teacher = &s.teacher_samples;
+      absl::StrAppend(&grid, "<figure>\n<h3>teacher</h3>\n",
+                      SampleScatter("Samples of the teacher", *teacher, *teacher, d),
+                      "\n<figcaption>where the teacher leads</figcaption>\n</figure>\n");
+    }
+    double sum = 0;
+    for (size_t i = 0; i < std::min(s.samples.size(), s.teacher_samples.size()); ++i) {
+      sum += (s.samples[i] - s.teacher_samples[i]) * (s.samples[i] - s.teacher_samples[i]);
+    }
+    const double distance = std::sqrt(sum * d / static_cast<double>(s.samples.size()));
+    absl::StrAppend(
+        &grid, "<figure>\n<h3>", Escape(s.name), "</h3>\n",
+        SampleScatter(absl::StrCat("Samples of ", s.name), s.teacher_samples, s.samples, d),
+        "\n<figcaption>", ShortNumber(distance, 3),
+        " from the teacher, root mean square of a sample</figcaption>\n</figure>\n");
+  }
+  if (grid.empty()) return "";
+  return absl::StrCat(
+      "<section>\n<h2>Samples</h2>\n<p>The same noise through the teacher (grey) and every "
+      "student, in the data's units",
+      d > 2 ? absl::StrCat(", over the first two of ", d, " dimensions") : "",
+      ". Samples beyond the frame are not drawn.</p>\n<div class=\"grid\">\n", grid,
+      "</div>\n</section>\n");
+}
+
+}  // namespace
+
 absl::StatusOr<std::string> SampleSection(const ReportInput& input, const ReportFacts& facts) {
   if (facts.plan == nullptr) return "";
+  const auto linear = [](const StrategyResult& s) { return s.linear; };
+  if (!input.strategies.empty() &&
+      std::none_of(input.strategies.begin(), input.strategies.end(), linear)) {
+    return ScatterSection(input, facts.plan->dimensions());
+  }
   MP_ASSIGN_OR_RETURN(const SampleGrid grid,
                       DrawSamples(input, *facts.plan, facts.tau_surrogate, facts.tau_teacher));
   std::string out = "<section>\n<h2>Samples</h2>\n";

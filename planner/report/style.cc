@@ -113,6 +113,7 @@ svg .ring{fill:var(--ground);stroke:var(--one);stroke-width:2}
 svg .spread{stroke:var(--one);stroke-width:5;stroke-opacity:.35}
 svg .achieved{fill:var(--two);stroke:var(--ground);stroke-width:1}
 svg .cloud{stroke:var(--one);stroke-width:4.4;stroke-linecap:round;stroke-opacity:.5;fill:none}
+svg .under{stroke:var(--soft);stroke-width:3.4;stroke-opacity:.35}
 svg .point{fill:var(--one);fill-opacity:.7}
 svg .arc{fill:none;stroke-linecap:butt}
 svg .child{fill:var(--ground);stroke-width:1}

@@ -6,6 +6,8 @@
 #include "absl/strings/str_cat.h"
 #include "planner/base/file.h"
 #include "planner/data/npz.h"
+#include "planner/mixture/mixture.h"
+#include "planner/mixture/mixture_io.h"
 #include "planner/plan/io/document.h"
 #include "tests/planner/cli/command_line.h"
 
@@ -92,6 +94,23 @@ TEST(PlanCommand, VariancesFromFiles) {
       RunMergeplan("plan --variances '" + folder + "/v.npz:mu' -T 8 --schedule cosine -s 1");
   EXPECT_NE(wrong.code, 0);
   EXPECT_THAT(wrong.err, AllOf(HasSubstr("mu"), HasSubstr("lambda")));
+}
+
+// A mixture stands for the Gaussian with its moments: circle of radius 2, deviation 0.3, three
+// modes, so every variance is 2 + 0.09.
+TEST(PlanCommand, AMixtureIsPlannedForByItsMoments) {
+  const std::string folder = TestFolder();
+  ASSERT_TRUE(WriteMixture(*CircleMixture(3, 2.0, 0.3), folder + "/a mixture.toml").ok());
+  const std::string question = " -T 8 --schedule cosine -s 1 --reference teacher --json";
+  const Outcome run = RunMergeplan("plan '" + folder + "/a mixture.toml'" + question);
+  ASSERT_EQ(run.code, 0) << run.err;
+  const json plan = json::parse(run.out);
+  EXPECT_EQ(plan["dimensions"], 2);
+  const Outcome same = RunMergeplan("plan --variances 2.09,2.09" + question);
+  EXPECT_NEAR(plan["objective"].get<double>(), json::parse(same.out)["objective"].get<double>(),
+              1e-12);
+  EXPECT_EQ(
+      RunMergeplan("compare '" + folder + "/a mixture.toml' -T 8 --schedule cosine -s 1").code, 0);
 }
 
 TEST(PlanCommand, TimeLimitStopsWithAUsableResult) {

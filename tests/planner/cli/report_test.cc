@@ -9,6 +9,8 @@
 #include "absl/strings/str_cat.h"
 #include "planner/base/file.h"
 #include "planner/data/npz.h"
+#include "planner/mixture/mixture.h"
+#include "planner/mixture/mixture_io.h"
 #include "planner/operators/canonical.h"
 #include "planner/plan/io/document.h"
 #include "planner/plan/io/evaluate.h"
@@ -50,6 +52,8 @@ class ReportCommand : public testing::Test {
     NpzWriter npz;
     npz.Add("value", {2}, value);
     npz.Add("predicted", {2}, value);
+    npz.Add("samples", {2, 2}, {1, 2, 3, 4});
+    npz.Add("teacher_samples", {2, 2}, {1, 2, 3, 5});
     const std::string bytes = *npz.Bytes();
     ASSERT_TRUE(WriteFileAtomically(Run(name) + "/result.npz", bytes).ok());
     RunResult result;
@@ -73,7 +77,7 @@ class ReportCommand : public testing::Test {
     RunInfo info;
     info.status = status;
     info.strategy = name;
-    info.teacher = kAnalyticTeacher;
+    info.teacher = prediction == "moments" ? kMixtureTeacher : kAnalyticTeacher;
     info.teacher_file = spectrum.empty() ? folder_ + "/none.toml" : spectrum;
     info.basis = "given";
     info.dtype = "float64";
@@ -127,6 +131,20 @@ TEST_F(ReportCommand, SaysWhereNothingIsPredicted) {
   EXPECT_THAT(table.out, AllOf(HasSubstr(" - "), HasSubstr("not tested"), Not(HasSubstr("nan"))));
   const std::string html = *ReadFile(folder_ + "/r.html");
   EXPECT_THAT(html, AllOf(HasSubstr("none predicted"), Not(HasSubstr(">nan<"))));
+}
+
+// Students that are no linear operators have no value for each dimension, but samples.
+TEST_F(ReportCommand, ShowsSamplesOfStudentsThatAreNotLinear) {
+  const auto circle = CircleMixture(3, 2.0, 0.3);
+  ASSERT_TRUE(WriteMixture(*circle, folder_ + "/mixture.toml").ok());
+  MakeRun(Strategy::kBoot, RunStatus::kFinished, folder_ + "/mixture.toml", "moments");
+  const Outcome run = Report(Quoted("boot"));
+  ASSERT_EQ(run.code, 0) << run.err;
+  EXPECT_THAT(run.out, HasSubstr("not tested"));
+  const std::string page = *ReadFile(folder_ + "/r.html");
+  EXPECT_THAT(page, AllOf(HasSubstr("no linear operators"), HasSubstr("Samples of boot"),
+                          HasSubstr("0.707 from the teacher"), HasSubstr("Sorted variances"),
+                          Not(HasSubstr("what was run"))));
 }
 
 TEST_F(ReportCommand, ARunThatIsNotWholeIsNamedWithTheNextStep) {
