@@ -18,7 +18,7 @@ PACKAGES=(
   libabsl-dev libtomlplusplus-dev libcli11-dev nlohmann-json3-dev libeigen3-dev
   libarchive-dev libpng-dev libjpeg-dev libssl-dev
   libgtest-dev libgmock-dev librapidcheck-dev libbenchmark-dev
-  clang-format clang-tidy dataset-fashion-mnist
+  libopenmpi-dev openmpi-bin clang-format clang-tidy dataset-fashion-mnist
 )
 
 say() { printf '\n== %s\n' "$*"; }

@@ -83,6 +83,8 @@ struct ExecutorOptions {
   std::int64_t held_out_rows = 8192;
   std::uint64_t held_out_seed = 0;  // the same held-out rows for all trials
   int threads = 1;                  // results do not depend on it
+  // The processes that train together; null: this one alone. `stop` must say the same to all.
+  std::shared_ptr<const Communicator> communicator = nullptr;
 
   // Asked a few times a second; true stops with CANCELLED, the state being whole.
   std::function<bool()> stop;

@@ -40,6 +40,7 @@ class Task {
       : task_(std::move(task)),
         inputs_(inputs),
         options_(options),
+        communicator_(*options.communicator),
         d_(options.shape.dimensions),
         layout_(SumLayout::Of(d_, options.shape.experts, options.shape.hidden)),
         curve_points_(CurveUpdates(options.updates)),
@@ -62,7 +63,9 @@ class Task {
   }
 
   bool several_levels() const { return task_.targets.size() > 1; }
-  int slices() const { return slices_; }
+  // Those of a batch that are made here.
+  int first_slice() const { return static_cast<int>(communicator_.ShareBegin(slices_)); }
+  int end_slice() const { return static_cast<int>(communicator_.ShareEnd(slices_)); }
   bool done() const { return updates_ == options_.updates; }
   std::int64_t updates() const { return updates_; }
 
@@ -144,6 +147,9 @@ class Task {
 
   absl::Status Finish() {
     if (!several_levels()) AddSums(levels_.front(), total_);
+    MP_RETURN_IF_ERROR(
+        communicator_.Sum(gradient_.data(), static_cast<std::int64_t>(gradient_.size())));
+    MP_RETURN_IF_ERROR(communicator_.Sum(&loss_, 1));
     const double loss = loss_ / options_.batch;
     if (!std::isfinite(loss) || !AllFinite(gradient_.data(), gradient_.size())) {
       return absl::FailedPreconditionError(absl::StrCat(
@@ -202,6 +208,7 @@ class Task {
   const TrainTask task_;
   const Inputs& inputs_;
   const TrainerOptions& options_;
+  const Communicator& communicator_;
   const std::size_t d_;
   const SumLayout layout_;
   const std::vector<std::int64_t> curve_points_;
@@ -223,6 +230,7 @@ class TrainerOf : public Trainer {
  public:
   TrainerOf(std::vector<TrainTask> tasks, Inputs inputs, const TrainerOptions& options)
       : inputs_(std::move(inputs)), options_(options) {
+    if (options_.communicator == nullptr) options_.communicator = Alone();
     tasks_.reserve(tasks.size());
     for (TrainTask& task : tasks) {
       tasks_.push_back(std::make_unique<Task<T>>(std::move(task), inputs_, options_));
@@ -244,7 +252,9 @@ class TrainerOf : public Trainer {
     const auto start = std::chrono::steady_clock::now();
     const auto tasks = static_cast<int>(tasks_.size());
     std::vector<absl::Status> statuses(tasks);
-    if (options_.threads <= tasks || options_.threads <= 1) {
+    const Communicator& communicator = *options_.communicator;
+    // Sums over several processes are asked for by one thread, task after task.
+    if (communicator.ranks() == 1 && options_.threads <= tasks) {
       MP_RETURN_IF_ERROR(ParallelFor(tasks, options_.threads, [&](int i) {
         std::unique_ptr<SliceMemory<T>> memory = TakeMemory(*tasks_[i]);
         statuses[i] = RunAlone(*tasks_[i], *memory);
@@ -259,6 +269,7 @@ class TrainerOf : public Trainer {
     const double ratio = std::clamp(seconds / std::max(passed.count(), 1e-6), 0.1, 10.0);
     piece_ =
         std::max<std::int64_t>(1, static_cast<std::int64_t>(ratio * static_cast<double>(piece_)));
+    MP_RETURN_IF_ERROR(communicator.Broadcast(&piece_, sizeof(piece_)));
     for (const absl::Status& status : statuses) MP_RETURN_IF_ERROR(status);
     return absl::OkStatus();
   }
@@ -280,7 +291,7 @@ class TrainerOf : public Trainer {
   absl::Status RunAlone(Task<T>& task, SliceMemory<T>& memory) {
     for (std::int64_t u = 0; u < piece_ && !task.done(); ++u) {
       task.Begin();
-      for (int s = 0; s < task.slices(); ++s) {
+      for (int s = task.first_slice(); s < task.end_slice(); ++s) {
         task.RunSlice(s, memory, memory.lanes);
         task.Take(s, memory.lanes);
       }
@@ -291,10 +302,10 @@ class TrainerOf : public Trainer {
 
   // The threads share the slices of each update; the first one adds up.
   absl::Status RunShared(Task<T>& task) {
-    const int slices = task.slices();
-    const int wanted = std::min(options_.threads, slices);
+    const int begin = task.first_slice(), end = task.end_slice();
+    const int wanted = std::clamp(options_.threads, 1, std::max(1, end - begin));
     std::vector<SliceMemory<T>> memory;
-    std::vector<AlignedVector<T>> lanes(slices);
+    std::vector<AlignedVector<T>> lanes(std::max(0, end - begin));
     memory.reserve(wanted);
     for (int i = 0; i < wanted; ++i) memory.push_back(task.MakeMemory());
     absl::Status status;
@@ -311,12 +322,12 @@ class TrainerOf : public Trainer {
         }
         meeting->arrive_and_wait();
         if (stop) return;
-        for (int s = me; s < slices; s += threads) {
-          task.RunSlice(s, memory[me], lanes[s]);
+        for (int s = begin + me; s < end; s += threads) {
+          task.RunSlice(s, memory[me], lanes[s - begin]);
         }
         meeting->arrive_and_wait();
         if (me != 0) continue;
-        for (int s = 0; s < slices; ++s) task.Take(s, lanes[s]);
+        for (int s = begin; s < end; ++s) task.Take(s, lanes[s - begin]);
         status = task.Finish();
       }
     };
@@ -353,7 +364,7 @@ class TrainerOf : public Trainer {
   }
 
   const Inputs inputs_;
-  const TrainerOptions options_;
+  TrainerOptions options_;
   std::vector<std::unique_ptr<Task<T>>> tasks_;
   std::int64_t piece_ = 1;  // updates of the next Advance
   std::mutex mutex_;

@@ -11,6 +11,7 @@
 #include "adapters/experts/network.h"
 #include "adapters/experts/operators.h"
 #include "adapters/experts/optimizer.h"
+#include "adapters/parallel/communicator.h"
 
 namespace mergeplan::experts {
 
@@ -33,6 +34,9 @@ struct TrainerOptions {
   InputKind inputs = InputKind::kFresh;
   std::int64_t pool_rows = 0;  // of kPool; a task with several levels draws afresh instead
   int threads = 1;
+  // The processes among which the slices of every batch are shared; null: this one alone. All of
+  // them make the same calls.
+  std::shared_ptr<const Communicator> communicator = nullptr;
 };
 
 // Where the training of one task stands, enough to go on bit by bit.
@@ -53,7 +57,7 @@ inline constexpr int kSliceRows = 256;
 // and a task's rows are named by (task.seed, row), so the results depend neither on the number of
 // threads nor on the tasks that train beside it. Where there are at least as many tasks as threads
 // each task has a thread, else the threads share the slices. Results may differ between processors
-// with different vector units.
+// with different vector units, and agree to rounding where several processes share a batch.
 class Trainer {
  public:
   virtual ~Trainer() = default;

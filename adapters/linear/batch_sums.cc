@@ -40,14 +40,20 @@ template <typename T>
 BatchSums<T>::BatchSums(const std::vector<MergeTask>& tasks, const TrainerOptions& options)
     : draws_(options.recipe.draws),
       threads_(ThreadCount(options.threads)),
+      communicator_(options.communicator != nullptr ? options.communicator : Alone()),
       merges_(static_cast<std::int64_t>(tasks.size())),
       d_(static_cast<std::int64_t>(tasks.front().start.size())),
-      rows_(options.rows()) {
+      rows_(options.rows()),
+      row_begin_(communicator_->ShareBegin(rows_)),
+      row_end_(communicator_->ShareEnd(rows_)) {
   // Whole groups of the generator where rows are short.
   const std::int64_t fit = std::max<std::int64_t>(1, kPiece / d_);
   piece_rows_ = fit >= kNoiseGroup ? fit / kNoiseGroup * kNoiseGroup : fit;
   chunk_rows_ = std::max(piece_rows_, kLeastChunkRows);
-  chunks_ = (rows_ + chunk_rows_ - 1) / chunk_rows_;
+  // As many chunks for everybody, so that all make as many calls; the last one may be empty.
+  const std::int64_t ranks = communicator_->ranks();
+  const std::int64_t share = (rows_ + ranks - 1) / ranks;
+  chunks_ = (share + chunk_rows_ - 1) / chunk_rows_;
   for (const MergeTask& task : tasks) {
     const auto name = [&](int lane) {
       return StreamName::Of(task.seed, task.range.first, task.range.last, lane);
@@ -67,7 +73,9 @@ BatchSums<T>::BatchSums(const std::vector<MergeTask>& tasks, const TrainerOption
 template <typename T>
 std::int64_t BatchSums<T>::Together(std::int64_t left) const {
   double numbers = static_cast<double>(merges_) * static_cast<double>(d_);
-  if (draws_ == Draws::kSamples) numbers *= static_cast<double>(rows_);
+  if (draws_ == Draws::kSamples) {
+    numbers *= static_cast<double>(rows_) / communicator_->ranks();
+  }
   if (draws_ == Draws::kChi2) numbers *= kChi2Cost;
   return std::min(left, std::max<std::int64_t>(1, static_cast<std::int64_t>(kTogether / numbers)));
 }
@@ -94,7 +102,8 @@ absl::Status BatchSums<T>::DrawSamples(std::int64_t first, std::int64_t count, b
   }
   // Short updates are drawn several at a time.
   const std::int64_t size = rows_ * d_;
-  const std::int64_t block = chunks_ > 1 ? 1 : std::clamp<std::int64_t>(kPiece / size, 1, count);
+  const bool whole = communicator_->ranks() == 1 && chunks_ == 1;  // one update follows the other
+  const std::int64_t block = whole ? std::clamp<std::int64_t>(kPiece / size, 1, count) : 1;
   const std::int64_t blocks = (count + block - 1) / block;
   if (next_chunk_ == 0) {
     stride_ = count;
@@ -119,10 +128,10 @@ absl::Status BatchSums<T>::DrawSamples(std::int64_t first, std::int64_t count, b
     }
     T* sums = direct ? sums_.data() + (i * count + begin) * d_
                      : partial_.data() + ((i * count + begin) * chunks + chunk) * d_;
-    const std::int64_t row_end = std::min(rows_, (next_chunk_ + chunk + 1) * chunk_rows_);
-    for (std::int64_t row = (next_chunk_ + chunk) * chunk_rows_; row < row_end;
-         row += piece_rows_) {
-      const std::int64_t rows = std::min(piece_rows_, row_end - row);
+    const std::int64_t chunk_begin = row_begin_ + (next_chunk_ + chunk) * chunk_rows_;
+    const std::int64_t chunk_end = std::min(row_end_, chunk_begin + chunk_rows_);
+    for (std::int64_t row = chunk_begin; row < chunk_end; row += piece_rows_) {
+      const std::int64_t rows = std::min(piece_rows_, chunk_end - row);
       streams_[i].FillAt(from + static_cast<std::uint64_t>(row * d_), noise, rows * d_);
       SumSquares(noise, rows, d_, sums);
     }
@@ -144,6 +153,7 @@ absl::Status BatchSums<T>::DrawSamples(std::int64_t first, std::int64_t count, b
   *complete = next_chunk_ == chunks_;
   if (*complete) {
     next_chunk_ = 0;
+    MP_RETURN_IF_ERROR(communicator_->Sum(sums_.data(), static_cast<std::int64_t>(sums_.size())));
     Scale(count);
   }
   return absl::OkStatus();

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -41,7 +42,9 @@ class BatchSums {
 
   const Draws draws_;
   const int threads_;
+  const std::shared_ptr<const Communicator> communicator_;
   const std::int64_t merges_, d_, rows_;
+  std::int64_t row_begin_, row_end_;  // those of a batch that are drawn here
   std::int64_t chunk_rows_, chunks_;  // of an update; the order of additions follows from them
   std::int64_t piece_rows_;           // of a chunk that are in the cache at one time
   std::vector<NoiseStream> streams_;  // one per merge

@@ -8,6 +8,7 @@
 #include "absl/status/statusor.h"
 #include "adapters/linear/dtype.h"
 #include "adapters/linear/recipe.h"
+#include "adapters/parallel/communicator.h"
 #include "planner/plan/plan.h"
 
 namespace mergeplan {
@@ -31,6 +32,9 @@ struct TrainerOptions {
   DType dtype = DType::kFloat64;
   int threads = 0;  // 0: all processors; results do not depend on it
   Recipe recipe;
+  // The processes among which every batch is shared; null: this one alone. All of them make the
+  // same calls.
+  std::shared_ptr<const Communicator> communicator = nullptr;
 
   // Samples per update.
   std::int64_t rows() const { return static_cast<std::int64_t>(batch) * recipe.accumulate; }
@@ -69,7 +73,8 @@ struct TrainerState {
 //
 // Determinism. The noise of a merge is a stream named by (seed, first, last), in which number (u B
 // + b) d + k belongs to dimension k of sample b of update u. Results depend neither on the number
-// of threads, nor on which merges train together, nor on where a training was stopped.
+// of threads, nor on which merges train together, nor on where a training was stopped. Among
+// several processes sums are added in another order, so that results agree to rounding.
 class Trainer {
  public:
   virtual ~Trainer() = default;

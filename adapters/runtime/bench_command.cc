@@ -6,10 +6,12 @@
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
+#include <memory>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "adapters/parallel/open.h"
 #include "adapters/runtime/device.h"
 #include "adapters/runtime/output.h"
 #include "adapters/runtime/signals.h"
@@ -71,6 +73,17 @@ absl::StatusOr<int> Bench(const BenchArguments& arguments, const BenchOutput& ou
                        std::strerror(errno), "); make it, or name another"));
     }
   }
+  MP_ASSIGN_OR_RETURN(const std::shared_ptr<const Communicator> ranks, OpenCommunicator());
+  if (ranks->ranks() > 1) {
+    const std::string message =
+        absl::StrCat("started by mpirun as one of ", ranks->ranks(),
+                     " ranks, but bench runs in one process; start it without mpirun (distill can "
+                     "share its batches among ranks)");
+    // One of them says so.
+    const absl::Status status = ranks->first() ? Misuse(message) : Misuse("");
+    ranks->Finish();
+    return status;
+  }
   StopOnSignals();
   SetThreads(arguments.question.threads);
   Line line(output.quiet);
@@ -108,6 +121,7 @@ absl::StatusOr<int> Bench(const BenchArguments& arguments, const BenchOutput& ou
 int RunBenchCommand(const BenchArguments& arguments, const BenchOutput& output) {
   const absl::StatusOr<int> code = Bench(arguments, output);
   if (code.ok()) return *code;
+  if (code.status().message().empty()) return kMisuse;
   std::fprintf(stderr, "mergeplan bench: %s\n", std::string(code.status().message()).c_str());
   return IsMisuse(code.status()) ? kMisuse : kFailed;
 }

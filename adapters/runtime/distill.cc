@@ -1,19 +1,23 @@
 #include "adapters/runtime/distill.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <thread>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "adapters/parallel/open.h"
 #include "adapters/runtime/device.h"
 #include "adapters/runtime/output.h"
 #include "adapters/runtime/plugin_runtime.h"
 #include "adapters/runtime/progress.h"
+#include "adapters/runtime/ranks.h"
 #include "adapters/runtime/run_case.h"
 #include "adapters/runtime/run_folder.h"
 #include "adapters/runtime/signals.h"
@@ -29,9 +33,11 @@ namespace {
 
 constexpr int kDone = 0, kFailed = 1, kMisuse = 2, kStopped = 3;
 
+int CodeOf(const absl::Status& status) { return IsMisuse(status) ? kMisuse : kFailed; }
+
 int Fail(const absl::Status& status) {
   std::fprintf(stderr, "mergeplan distill: %s\n", std::string(status.message()).c_str());
-  return IsMisuse(status) ? kMisuse : kFailed;
+  return CodeOf(status);
 }
 
 nlohmann::ordered_json Figure(const std::optional<double>& value) {
@@ -90,109 +96,143 @@ absl::Status CheckTexts(const RunInfo& info) {
   return absl::OkStatus();
 }
 
-// Trains the plan in its folder.
+// A run that has finished before: its figures again. False where its result cannot be read.
+bool PrintFinished(const RunFolder& folder, bool json) {
+  const absl::StatusOr<RunResult> result = ReadRunResult(folder.path());
+  if (result.ok()) {
+    Print(result->summary, RunStatus::kFinished, folder.path(), json);
+    return true;
+  }
+  std::fprintf(stderr, "mergeplan distill: %s; the result is made again\n",
+               std::string(result.status().message()).c_str());
+  return false;
+}
+
+absl::Status ReadCheckpoint(const std::string& path, Training& training) {
+  const absl::Status status = training.ReadCheckpoint(path);
+  if (status.ok() || absl::IsNotFound(status)) return absl::OkStatus();
+  return absl::Status(status.code(),
+                      absl::StrCat(std::string(status.message()),
+                                   "; remove this file to train again from the beginning"));
+}
+
+// Trains the plan in its folder, in which the first rank alone writes.
 absl::StatusOr<int> Execute(const RunCase& run, const RunFolder& folder,
-                            const DistillArguments& arguments, const DistillOutput& output) {
+                            const DistillArguments& arguments, const DistillOutput& output,
+                            Ranks& ranks) {
   const std::string plan_file = folder.File("plan.toml");
-  if (!arguments.resume) MP_RETURN_IF_ERROR(WritePlan(run.document(), plan_file));
   RunInfo info = run.Info();
   info.mergeplan_version = MERGEPLAN_VERSION;
   info.torch_version = TorchVersion();
-  MP_ASSIGN_OR_RETURN(info.plan_sha256, Sha256OfFile(plan_file));
-  MP_RETURN_IF_ERROR(folder.WriteInfo(info));
+  const auto begin = [&]() -> absl::Status {
+    if (!arguments.resume) MP_RETURN_IF_ERROR(WritePlan(run.document(), plan_file));
+    MP_ASSIGN_OR_RETURN(info.plan_sha256, Sha256OfFile(plan_file));
+    return folder.WriteInfo(info);
+  };
+  MP_RETURN_IF_ERROR(ranks.Agree(ranks.first() ? begin() : absl::OkStatus()));
 
   const std::string checkpoint = folder.File("checkpoint.npz");
-  Checkpointer checkpointer(checkpoint, arguments.checkpoint_seconds);
-  ProgressPrinter printer(run.plugin().name(), output.quiet);
+  Checkpointer checkpointer(ranks.first() ? checkpoint : "", arguments.checkpoint_seconds);
+  ProgressPrinter printer(run.plugin().name(), output.quiet || !ranks.first());
   std::unique_ptr<Training> training;
   TrainingWatch watch;
-  watch.stop = StopRequested;
+  watch.communicator = ranks.communicator();
+  watch.stop = [&ranks] { return ranks.Stop(); };
   watch.checkpoint = [&](bool forced) { return checkpointer.Offer(*training, forced); };
   watch.progress = [&printer](const TrainingProgress& p) { printer.Show(p); };
-  MP_ASSIGN_OR_RETURN(training, run.Begin(watch));
-  if (arguments.resume) {
-    const absl::Status status = training->ReadCheckpoint(checkpoint);
-    if (!status.ok() && !absl::IsNotFound(status)) {
-      return absl::Status(status.code(),
-                          absl::StrCat(std::string(status.message()),
-                                       "; remove this file to train again from the beginning"));
-    }
-  }
+  const auto prepare = [&]() -> absl::Status {
+    MP_ASSIGN_OR_RETURN(training, run.Begin(watch));
+    return arguments.resume ? ReadCheckpoint(checkpoint, *training) : absl::OkStatus();
+  };
+  MP_RETURN_IF_ERROR(ranks.Agree(prepare()));
 
-  PluginRuntime runtime(*training, checkpointer, printer, StopRequested);
+  PluginRuntime runtime(*training, checkpointer, printer, [&ranks] { return ranks.stopped(); });
   absl::Status status = run.plugin().Execute(run.document().plan, runtime, run.parameters());
   if (status.ok()) status = training->Complete();
   printer.Finish();
-  if (absl::IsCancelled(status) && StopRequested()) {
-    MP_RETURN_IF_ERROR(checkpointer.Offer(*training, /*forced=*/true));
-    info.status = RunStatus::kStopped;
-    MP_RETURN_IF_ERROR(folder.WriteInfo(info));
-    std::fprintf(stderr, "mergeplan distill: %s; go on with: mergeplan distill --resume -o %s\n",
-                 std::string(status.message()).c_str(), folder.path().c_str());
-    if (output.json) {
-      MP_ASSIGN_OR_RETURN(const RunSummary summary, training->Summarize());
-      Print(summary, info.status, folder.path(), true);
-    }
-    return kStopped;
-  }
-  MP_RETURN_IF_ERROR(status);
+  const bool stopped = absl::IsCancelled(status) && ranks.stopped();
+  if (!stopped) MP_RETURN_IF_ERROR(status);
+  if (!ranks.first()) return stopped ? kStopped : kDone;
   MP_ASSIGN_OR_RETURN(const RunSummary summary, training->Summarize());
   MP_RETURN_IF_ERROR(checkpointer.Offer(*training, /*forced=*/true));
-  MP_RETURN_IF_ERROR(training->WriteResult(folder.path()));
-  info.status = RunStatus::kFinished;
+  if (!stopped) MP_RETURN_IF_ERROR(training->WriteResult(folder.path()));
+  info.status = stopped ? RunStatus::kStopped : RunStatus::kFinished;
   MP_RETURN_IF_ERROR(folder.WriteInfo(info));
-  Print(summary, info.status, folder.path(), output.json);
-  return kDone;
+  if (stopped) {
+    std::fprintf(stderr, "mergeplan distill: %s; go on with: mergeplan distill --resume -o %s\n",
+                 std::string(status.message()).c_str(), folder.path().c_str());
+  }
+  if (!stopped || output.json) Print(summary, info.status, folder.path(), output.json);
+  return stopped ? kStopped : kDone;
 }
 
-absl::StatusOr<int> Distill(const DistillArguments& arguments, const DistillOutput& output) {
-  MP_RETURN_IF_ERROR(CheckArguments(arguments));
-  MP_RETURN_IF_ERROR(RunFolder::Check(arguments.output, arguments.resume));
+// The run that the arguments ask for; nothing is written.
+absl::StatusOr<std::shared_ptr<const RunCase>> Prepare(const DistillArguments& arguments,
+                                                       const Ranks& ranks) {
   LinearPlannerServices services(
-      [](LogLevel, std::string_view text) {
+      [&ranks](LogLevel, std::string_view text) {
+        if (!ranks.first()) return;
         std::fprintf(stderr, "%.*s\n", static_cast<int>(text.size()), text.data());
       },
       StopRequested);
+  absl::StatusOr<std::shared_ptr<const RunCase>> made = NewRun(arguments, services);
+  // Also where a plan was made: a search that was stopped gives a worse one than was asked for.
+  if (StopRequested() && (made.ok() || absl::IsCancelled(made.status()))) {
+    return absl::CancelledError(
+        "stopped by a signal before the training began; nothing was written, run the same command "
+        "again");
+  }
+  MP_RETURN_IF_ERROR(made.status());
+  MP_RETURN_IF_ERROR(CheckTexts((*made)->Info()));
+  return made;
+}
+
+absl::StatusOr<int> Distill(DistillArguments arguments, const DistillOutput& output, Ranks& ranks) {
+  const auto check = [&]() -> absl::Status {
+    MP_RETURN_IF_ERROR(CheckArguments(arguments));
+    return RunFolder::Check(arguments.output, arguments.resume);
+  };
+  MP_RETURN_IF_ERROR(ranks.Agree(check()));
   StopOnSignals();
+  if (ranks.several() && arguments.threads == 0) {
+    arguments.threads =
+        std::max(1, static_cast<int>(std::thread::hardware_concurrency()) / RanksOnThisMachine());
+  }
   SetThreads(arguments.threads);
 
   absl::StatusOr<std::shared_ptr<const RunCase>> made = absl::UnknownError("");
   if (!arguments.resume) {
-    // Nothing is written before all options have turned out to make sense.
-    made = NewRun(arguments, services);
-    // Also where a plan was made: a search that was stopped gives a worse one than was asked for.
-    if (StopRequested() && (made.ok() || absl::IsCancelled(made.status()))) {
-      return absl::CancelledError(
-          "stopped by a signal before the training began; nothing was written, run the same "
-          "command "
-          "again");
-    }
-    MP_RETURN_IF_ERROR(made.status());
-    MP_RETURN_IF_ERROR(CheckTexts((*made)->Info()));
+    made = Prepare(arguments, ranks);
+    MP_RETURN_IF_ERROR(ranks.Agree(made.status()));
   }
-  MP_ASSIGN_OR_RETURN(const RunFolder folder, RunFolder::Open(arguments.output, arguments.resume));
+  absl::StatusOr<RunFolder> folder = ranks.first()
+                                         ? RunFolder::Open(arguments.output, arguments.resume)
+                                         : RunFolder::Look(arguments.output, arguments.resume);
+  MP_RETURN_IF_ERROR(ranks.Agree(folder.status()));
   if (arguments.resume) {
-    made = ResumedRun(arguments, folder);
-    MP_RETURN_IF_ERROR(made.status());
-    if (folder.previous()->status == RunStatus::kFinished) {
-      const absl::StatusOr<RunResult> result = ReadRunResult(folder.path());
-      if (result.ok()) {
-        Print(result->summary, RunStatus::kFinished, folder.path(), output.json);
-        return kDone;
-      }
-      std::fprintf(stderr, "mergeplan distill: %s; the result is made again\n",
-                   std::string(result.status().message()).c_str());
+    made = ResumedRun(arguments, *folder);
+    MP_RETURN_IF_ERROR(ranks.Agree(made.status()));
+    if (folder->previous()->status == RunStatus::kFinished) {
+      const bool mine = ranks.first() && PrintFinished(*folder, output.json);
+      MP_ASSIGN_OR_RETURN(const bool printed, ranks.communicator()->Any(mine));
+      if (printed) return kDone;
     }
   }
-  const RunCase& run = **made;
-  return Execute(run, folder, arguments, output);
+  return Execute(**made, *folder, arguments, output, ranks);
 }
 
 }  // namespace
 
 int RunDistill(const DistillArguments& arguments, const DistillOutput& output) {
-  const absl::StatusOr<int> code = Distill(arguments, output);
-  return code.ok() ? *code : Fail(code.status());
+  const absl::StatusOr<std::shared_ptr<const Communicator>> opened = OpenCommunicator();
+  if (!opened.ok()) return Fail(opened.status());
+  Ranks ranks(*opened);
+  const absl::StatusOr<int> code = Distill(arguments, output, ranks);
+  const int end = code.ok()                        ? *code
+                  : IsToldElsewhere(code.status()) ? CodeOf(code.status())
+                                                   : Fail(code.status());
+  ranks.communicator()->Finish();
+  return end;
 }
 
 }  // namespace mergeplan

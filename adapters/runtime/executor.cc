@@ -40,6 +40,7 @@ absl::StatusOr<Executor> Executor::Create(const Model& model, const Plan& plan,
   TrainerOptions trainer_options;
   trainer_options.dtype = options.dtype;
   trainer_options.threads = options.threads;
+  trainer_options.communicator = options.communicator;
   trainer_options.recipe = options.recipe;
   trainer_options = WithBudget(trainer_options, model.budget());
   MP_RETURN_IF_ERROR(

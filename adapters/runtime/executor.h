@@ -45,6 +45,8 @@ struct ExecutorOptions {
   StepKind step = StepKind::kAuto;
   int threads = 0;  // 0: all processors
   Recipe recipe;
+  // The processes that train together; null: this one alone. `stop` must say the same to all.
+  std::shared_ptr<const Communicator> communicator = nullptr;
 
   // Asked between updates; true stops with CANCELLED, the state being whole.
   std::function<bool()> stop;

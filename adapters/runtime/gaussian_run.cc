@@ -66,6 +66,7 @@ absl::StatusOr<std::unique_ptr<GaussianTraining>> GaussianTraining::Create(
     };
   }
   options.progress = watch.progress;
+  options.communicator = watch.communicator;
   MP_ASSIGN_OR_RETURN(Executor executor, Executor::Create(job.model, job.document.plan, options));
   return std::unique_ptr<GaussianTraining>(
       new GaussianTraining(std::move(job), std::move(executor)));

@@ -50,6 +50,12 @@ absl::StatusOr<std::unique_ptr<Trainer>> MakeTrainer(std::vector<MergeTask> task
   }
   MP_RETURN_IF_ERROR(CheckRecipe(options.recipe, device, step));
   if (!IsTensorStep(device, step)) return MakeLinearTrainer(std::move(tasks), options);
+  if (options.communicator != nullptr && options.communicator->ranks() > 1) {
+    return absl::UnimplementedError(
+        absl::StrCat("--device ", device.ToString(), ": linear students train in ",
+                     options.communicator->ranks(),
+                     " processes on the CPU only; leave out mpirun, or use --device cpu"));
+  }
   MP_RETURN_IF_ERROR(CheckTasks(tasks, options));
   return MakeTensorTrainer(std::move(tasks), options, device);
 }

@@ -60,6 +60,7 @@ absl::StatusOr<std::unique_ptr<MixtureTraining>> MixtureTraining::Create(
   experts::ExecutorOptions options = job.options;
   options.seeds = std::move(seeds);
   options.stop = watch.stop;
+  options.communicator = watch.communicator;
   if (watch.checkpoint) {
     options.checkpoint = [keep = watch.checkpoint](const experts::Executor&, bool forced) {
       return keep(forced);

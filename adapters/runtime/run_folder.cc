@@ -117,6 +117,15 @@ absl::StatusOr<RunFolder> RunFolder::Open(const std::string& path, bool resume) 
   return folder;
 }
 
+absl::StatusOr<RunFolder> RunFolder::Look(const std::string& path, bool resume) {
+  RunFolder folder;
+  folder.path_ = path;
+  if (resume) {
+    MP_ASSIGN_OR_RETURN(folder.previous_, ReadRunInfo(folder.File("run.toml")));
+  }
+  return folder;
+}
+
 RunFolder::RunFolder(RunFolder&& other) noexcept
     : path_(std::move(other.path_)),
       lock_(std::exchange(other.lock_, -1)),

@@ -24,6 +24,8 @@ class RunFolder {
   // Checks, makes the folder when it is not there, and takes it. FAILED_PRECONDITION when another
   // program works in it. Changes nothing that is in it.
   static absl::StatusOr<RunFolder> Open(const std::string& path, bool resume);
+  // The run that another process has opened here, to read: takes no lock and changes nothing.
+  static absl::StatusOr<RunFolder> Look(const std::string& path, bool resume);
   ~RunFolder();
   RunFolder(RunFolder&& other) noexcept;
   RunFolder& operator=(RunFolder&&) = delete;

@@ -2,11 +2,13 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "adapters/parallel/communicator.h"
 #include "planner/plan/plan.h"
 #include "planner/runs/result_file.h"
 #include "plugins/host/runtime.h"
@@ -29,6 +31,8 @@ struct TrainingWatch {
   // stops the run if not OK. `forced` when the run stops: what is not kept now is lost.
   std::function<absl::Status(bool forced)> checkpoint;
   std::function<void(const TrainingProgress&)> progress;
+  // The processes that train together, all of which say the same by `stop`; null: this one alone.
+  std::shared_ptr<const Communicator> communicator = nullptr;
 };
 
 // A plan being trained, whatever the teacher and the students are: what the command, its

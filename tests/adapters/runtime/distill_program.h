@@ -34,9 +34,11 @@ inline std::string Program() {
 // A child process with its output in files.
 class Child {
  public:
+  struct AsIs {};  // the arguments begin with a program of their own
   Child(const testing::TemporaryFolder& folder, std::vector<std::string> arguments)
+      : Child(folder, With(Program(), std::move(arguments)), AsIs()) {}
+  Child(const testing::TemporaryFolder& folder, std::vector<std::string> arguments, AsIs /*tag*/)
       : out_(folder.File("stdout")), err_(folder.File("stderr")) {
-    arguments.insert(arguments.begin(), Program());
     std::vector<char*> argv;
     argv.reserve(arguments.size() + 1);
     for (std::string& a : arguments) argv.push_back(a.data());
@@ -81,6 +83,12 @@ class Child {
   std::string err() const { return ReadFile(err_).value_or(""); }
 
  private:
+  static std::vector<std::string> With(const std::string& program,
+                                       std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(), program);
+    return arguments;
+  }
+
   std::string out_, err_;
   pid_t pid_;
 };
