@@ -92,7 +92,8 @@ class LinearStudents : public BenchCase {
                             job_, job_.seed + static_cast<std::uint64_t>(trial), training_watch));
     Checkpointer nowhere = Checkpointer::Nowhere();
     ProgressPrinter silent(job_.plugin->name(), /*quiet=*/true);
-    PluginRuntime runtime(*training, nowhere, silent, watch.stop);
+    Recorder unheard("", job_.document.plan);
+    PluginRuntime runtime(*training, nowhere, silent, unheard, watch.stop);
     MP_RETURN_IF_ERROR(job_.plugin->Execute(job_.document.plan, runtime, job_.parameters));
     const Executor& executor = training->executor();
     const std::vector<double> value = executor.Value();

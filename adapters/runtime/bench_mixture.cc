@@ -106,7 +106,8 @@ class ExpertStudents : public BenchCase {
     watch.begin(*row, 0);
     Checkpointer nowhere = Checkpointer::Nowhere();
     ProgressPrinter silent(job_.plugin->name(), /*quiet=*/true);
-    PluginRuntime runtime(*training, nowhere, silent, watch.stop);
+    Recorder unheard("", job_.document.plan);
+    PluginRuntime runtime(*training, nowhere, silent, unheard, watch.stop);
     MP_RETURN_IF_ERROR(job_.plugin->Execute(job_.document.plan, runtime, job_.parameters));
     std::vector<double> errors;
     for (int trial = 0; trial < trials; ++trial) {

@@ -134,6 +134,7 @@ absl::StatusOr<int> Execute(const RunCase& run, const RunFolder& folder,
   const std::string checkpoint = folder.File("checkpoint.npz");
   Checkpointer checkpointer(ranks.first() ? checkpoint : "", arguments.checkpoint_seconds);
   ProgressPrinter printer(run.plugin().name(), output.quiet || !ranks.first());
+  Recorder recorder(ranks.first() ? folder.path() : "", run.document().plan);
   std::unique_ptr<Training> training;
   TrainingWatch watch;
   watch.communicator = ranks.communicator();
@@ -142,11 +143,13 @@ absl::StatusOr<int> Execute(const RunCase& run, const RunFolder& folder,
   watch.progress = [&printer](const TrainingProgress& p) { printer.Show(p); };
   const auto prepare = [&]() -> absl::Status {
     MP_ASSIGN_OR_RETURN(training, run.Begin(watch));
-    return arguments.resume ? ReadCheckpoint(checkpoint, *training) : absl::OkStatus();
+    if (arguments.resume) MP_RETURN_IF_ERROR(ReadCheckpoint(checkpoint, *training));
+    return recorder.Begin(*training);
   };
   MP_RETURN_IF_ERROR(ranks.Agree(prepare()));
 
-  PluginRuntime runtime(*training, checkpointer, printer, [&ranks] { return ranks.stopped(); });
+  PluginRuntime runtime(*training, checkpointer, printer, recorder,
+                        [&ranks] { return ranks.stopped(); });
   absl::Status status = run.plugin().Execute(run.document().plan, runtime, run.parameters());
   if (status.ok()) status = training->Complete();
   printer.Finish();
@@ -155,7 +158,10 @@ absl::StatusOr<int> Execute(const RunCase& run, const RunFolder& folder,
   if (!ranks.first()) return stopped ? kStopped : kDone;
   MP_ASSIGN_OR_RETURN(const RunSummary summary, training->Summarize());
   MP_RETURN_IF_ERROR(checkpointer.Offer(*training, /*forced=*/true));
-  if (!stopped) MP_RETURN_IF_ERROR(training->WriteResult(folder.path()));
+  if (!stopped) {
+    MP_RETURN_IF_ERROR(training->WriteResult(folder.path()));
+    MP_RETURN_IF_ERROR(recorder.Finish(*training));
+  }
   info.status = stopped ? RunStatus::kStopped : RunStatus::kFinished;
   MP_RETURN_IF_ERROR(folder.WriteInfo(info));
   if (stopped) {

@@ -20,6 +20,7 @@ class GaussianTraining : public Training {
   absl::Status Train(absl::Span<const int> merges) override { return executor_.Train(merges); }
   bool trained(int merge) const override { return executor_.records()[merge].trained; }
   TrainResult Figures(int merge) const override;
+  std::vector<double> Curve(int merge) const override { return executor_.records()[merge].curve; }
   absl::StatusOr<EvaluationResult> Evaluate() override;
   // Every trained operator stays in memory until the run ends: d numbers each.
   void Hold(int /*merge*/) override {}

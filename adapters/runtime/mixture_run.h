@@ -26,6 +26,10 @@ class MixtureTraining : public Training {
   absl::Status Complete() override;
   bool trained(int merge) const override;
   TrainResult Figures(int merge) const override;
+  // Of the first seed.
+  std::vector<double> Curve(int merge) const override {
+    return executor_.records(0).merges[merge].curve;
+  }
   absl::StatusOr<EvaluationResult> Evaluate() override;
   void Hold(int merge) override { executor_.Hold(merge); }
   void Release(int merge) override { executor_.Release(merge); }

@@ -35,9 +35,14 @@ absl::StatusOr<TrainResult> PluginRuntime::TrainMerge(int merge) {
 
 absl::StatusOr<std::vector<TrainResult>> PluginRuntime::TrainRound(absl::Span<const int> merges) {
   std::vector<bool> restored;
+  std::vector<int> fresh;
   restored.reserve(merges.size());
-  for (const int merge : merges) restored.push_back(training_.trained(merge));
+  for (const int merge : merges) {
+    restored.push_back(training_.trained(merge));
+    if (!restored.back()) fresh.push_back(merge);
+  }
   MP_RETURN_IF_ERROR(training_.Train(merges));
+  MP_RETURN_IF_ERROR(recorder_.Trained(training_, fresh));
   std::vector<TrainResult> results;
   results.reserve(merges.size());
   for (size_t k = 0; k < merges.size(); ++k) {

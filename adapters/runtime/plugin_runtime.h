@@ -10,6 +10,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "adapters/runtime/progress.h"
+#include "adapters/runtime/recorder.h"
 #include "adapters/runtime/training.h"
 #include "plugins/host/runtime.h"
 
@@ -42,10 +43,11 @@ class Checkpointer {
 class PluginRuntime : public RuntimeInterface {
  public:
   PluginRuntime(Training& training, Checkpointer& checkpointer, ProgressPrinter& printer,
-                std::function<bool()> cancelled)
+                Recorder& recorder, std::function<bool()> cancelled)
       : training_(training),
         checkpointer_(checkpointer),
         printer_(printer),
+        recorder_(recorder),
         cancelled_(std::move(cancelled)) {}
 
   absl::StatusOr<TrainResult> TrainMerge(int merge) override;
@@ -63,6 +65,7 @@ class PluginRuntime : public RuntimeInterface {
   Training& training_;
   Checkpointer& checkpointer_;
   ProgressPrinter& printer_;
+  Recorder& recorder_;
   std::function<bool()> cancelled_;
 };
 

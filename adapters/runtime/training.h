@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -51,6 +52,8 @@ class Training {
   virtual bool trained(int merge) const = 0;
   // Of a trained merge; `restored` is left alone.
   virtual TrainResult Figures(int merge) const = 0;
+  // The losses of a trained merge at CurveUpdates(its updates), one batch each.
+  virtual std::vector<double> Curve(int merge) const = 0;
   virtual absl::StatusOr<EvaluationResult> Evaluate() = 0;
 
   // A hold keeps the operator of a merge beyond the last merge that needs it.
