@@ -38,6 +38,12 @@ absl::Status Damaged(const std::string& path, const std::string& what) {
   return absl::DataLossError(absl::StrCat(path, ": ", what, "; the file is damaged"));
 }
 
+// Of everything in the file but itself.
+std::string HashOf(const nlohmann::json& header, std::string_view data) {
+  return Sha256(absl::StrCat(
+      header.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace), Sha256(data)));
+}
+
 // One entry of the header into a tensor; `data` are the numbers of all.
 absl::StatusOr<at::Tensor> ReadOne(const std::string& path, const std::string& name,
                                    const nlohmann::json& entry, std::string_view data) {
@@ -108,7 +114,7 @@ absl::Status WriteTensorFile(const TensorFile& content, const std::string& path)
                       {"data_offsets", {begin, data.size()}}};
     }
     header["__metadata__"] = content.metadata;
-    header["__metadata__"]["sha256"] = Sha256(data);
+    header["__metadata__"]["sha256"] = HashOf(header, data);
     std::string text = header.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
     text.resize((text.size() + 7) / 8 * 8, ' ');
     std::string bytes(8, '\0');
@@ -151,7 +157,11 @@ absl::StatusOr<TensorFile> ReadTensorFile(const std::string& path) {
     }
     const auto hash = out.metadata.find("sha256");
     if (hash != out.metadata.end()) {
-      if (hash->second != Sha256(data)) return Damaged(path, "its numbers have another SHA-256");
+      nlohmann::json unsigned_header = header;
+      unsigned_header["__metadata__"].erase("sha256");
+      if (hash->second != HashOf(unsigned_header, data)) {
+        return Damaged(path, "its content has another SHA-256");
+      }
       out.metadata.erase(hash);
     }
     return out;

@@ -22,7 +22,7 @@ struct TensorFile {
 };
 
 // Written beside and renamed. float64/32/16, bfloat16, int64, int32, uint8, bool, on any device.
-// The SHA-256 of the numbers is put into the metadata ("sha256").
+// The SHA-256 of header and numbers is put into the metadata ("sha256").
 absl::Status WriteTensorFile(const TensorFile& content, const std::string& path);
 // On the CPU, bit by bit what was written, without "sha256", which is checked where it is there.
 // NOT_FOUND; DATA_LOSS says what is damaged.

@@ -1,17 +1,25 @@
 #include "tests/adapters/network/support.h"
 
 #include <ATen/ATen.h>
+#include <ATen/Parallel.h>
 #include <c10/core/GradMode.h>
 #include <torch/csrc/jit/api/module.h>
 #include <unistd.h>
 
 #include <cstdlib>
+#include <fstream>
 #include <random>
 
 #include "absl/strings/str_cat.h"
 
 namespace mergeplan::network::testing {
 namespace {
+
+// For networks of a hundred numbers a second thread is only waited for, on a busy machine long.
+[[maybe_unused]] const bool kOneThread = [] {
+  at::set_num_threads(1);
+  return true;
+}();
 
 at::ScalarType TypeOf(const Signature& signature) {
   return signature.dtype == "float64" ? at::kDouble : at::kFloat;
@@ -103,6 +111,11 @@ std::unique_ptr<Module> NetworkOf(const Signature& signature, const std::string&
 
 void WriteNetworkOf(const Signature& signature, const std::string& body, const std::string& path) {
   Script(signature, body).save(path);
+}
+
+void WritePlain(const std::string& path, const std::string& bytes) {
+  std::ofstream out(path, std::ios::binary | std::ios::trunc);
+  out << bytes;
 }
 
 std::vector<double> Numbers(const Module& module) {

@@ -30,6 +30,9 @@ std::unique_ptr<Module> NetworkOf(const Signature& signature, const std::string&
 // The same as a file.
 void WriteNetworkOf(const Signature& signature, const std::string& body, const std::string& path);
 
+// Without syncing, for files that are damaged by the hundred.
+void WritePlain(const std::string& path, const std::string& bytes);
+
 // All numbers of all parameters, as double.
 std::vector<double> Numbers(const Module& module);
 
