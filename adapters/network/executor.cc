@@ -11,6 +11,7 @@
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "adapters/network/fingerprint.h"
 #include "adapters/network/state_file.h"
 #include "adapters/network/wrapper.h"
 #include "planner/base/status_macros.h"
@@ -34,8 +35,7 @@ absl::Status CheckOptions(const ExecutorOptions& options, const Plan& plan) {
     MP_RETURN_IF_ERROR(at_least("the number of updates per merge", options.iterations, 1));
   }
   if (options.total_updates > 0) {
-    MP_RETURN_IF_ERROR(
-        at_least("the total number of updates", options.total_updates, plan.size()));
+    MP_RETURN_IF_ERROR(at_least("the total number of updates", options.total_updates, plan.size()));
   }
   MP_RETURN_IF_ERROR(at_least("the number of updates of the fit", options.fit_updates, 0));
   MP_RETURN_IF_ERROR(at_least("the number of held-out rows", options.held_out_rows, 2));
@@ -68,12 +68,9 @@ Executor::Executor(Frozen frozen, NetworkSteps steps, std::shared_ptr<Inputs> in
   }
 }
 
-absl::StatusOr<std::unique_ptr<Executor>> Executor::Create(std::shared_ptr<Teacher> teacher,
-                                                           const Module& student,
-                                                           const NetworkSteps& steps,
-                                                           std::shared_ptr<Inputs> inputs,
-                                                           const Plan& plan,
-                                                           ExecutorOptions options) {
+absl::StatusOr<std::unique_ptr<Executor>> Executor::Create(
+    std::shared_ptr<Teacher> teacher, const Module& student, const NetworkSteps& steps,
+    std::shared_ptr<Inputs> inputs, const Plan& plan, ExecutorOptions options) {
   MP_RETURN_IF_ERROR(CheckOptions(options, plan));
   const Schedule& schedule = steps.schedule();
   if (plan.teacher_steps() != schedule.steps() || teacher->steps() != schedule.steps()) {
@@ -99,19 +96,18 @@ absl::StatusOr<std::unique_ptr<Executor>> Executor::Create(std::shared_ptr<Teach
   if (options.deterministic) at::globalContext().setDeterministicAlgorithms(true, false);
   Frozen frozen;
   frozen.teacher = std::move(teacher);
-  MP_ASSIGN_OR_RETURN(frozen.snapshots,
-                      Snapshots::Create(student, options.folder, options.memory));
+  MP_ASSIGN_OR_RETURN(frozen.snapshots, Snapshots::Create(student, options.folder, options.memory));
   MP_ASSIGN_OR_RETURN(const NetworkSteps own,
                       NetworkSteps::Create(steps.signature(), schedule, options.precision));
   std::unique_ptr<Executor> executor(
       new Executor(std::move(frozen), own, std::move(inputs), plan, std::move(options)));
   for (const Merge& merge : plan.merges()) {
     const int landing = executor->LandingOf(merge);
-    MP_RETURN_IF_ERROR(
-        LandingAt(steps.signature(), schedule, merge.last, landing).status());
-    MP_RETURN_IF_ERROR(
-        LossFactor(executor->options_.loss, schedule, merge.last, landing).status());
+    MP_RETURN_IF_ERROR(LandingAt(steps.signature(), schedule, merge.last, landing).status());
+    MP_RETURN_IF_ERROR(LossFactor(executor->options_.loss, schedule, merge.last, landing).status());
   }
+  MP_ASSIGN_OR_RETURN(executor->fingerprint_,
+                      FingerprintOf(student, executor->steps_, plan, executor->options_));
   MP_ASSIGN_OR_RETURN(std::unique_ptr<Module> copy, student.Clone());
   copy->SetTraining(false);
   MP_ASSIGN_OR_RETURN(executor->state_.fit.snapshot,
@@ -199,8 +195,9 @@ absl::StatusOr<std::vector<Link>> Executor::Node(int node) const {
   const StudentRecord& record = state_.merges[merge];
   if (record.trained) {
     if (record.snapshot < 0) {
-      return absl::FailedPreconditionError(absl::StrCat(
-          Name(merge), ": its weights have been dropped, since no later merge needs them; hold it "
+      return absl::FailedPreconditionError(
+          absl::StrCat(Name(merge),
+                       ": its weights have been dropped, since no later merge needs them; hold it "
                        "before its parent is trained"));
     }
     return std::vector<Link>{{merged.last, merged.first - 1, record.snapshot, record.landing}};
@@ -260,7 +257,8 @@ absl::StatusOr<TrainTask> Executor::MakeTask(int merge) const {
   task.range = merged.range();
   task.landing = LandingOf(merged);
   MP_ASSIGN_OR_RETURN(task.target, Node(plan_.teacher_steps() + merge));
-  MP_ASSIGN_OR_RETURN(task.factor, LossFactor(options_.loss, schedule(), merged.last, task.landing));
+  MP_ASSIGN_OR_RETURN(task.factor,
+                      LossFactor(options_.loss, schedule(), merged.last, task.landing));
   return task;
 }
 
@@ -276,8 +274,7 @@ absl::Status Executor::Train(absl::Span<const int> merges) {
       return absl::NotFoundError(
           absl::StrCat("merge number ", merge, ": the plan has ", plan_.size()));
     }
-    if (state_.merges[merge].trained ||
-        std::find(left.begin(), left.end(), merge) != left.end()) {
+    if (state_.merges[merge].trained || std::find(left.begin(), left.end(), merge) != left.end()) {
       continue;
     }
     for (const int child : plan_.merges()[merge].children) {
@@ -340,8 +337,7 @@ absl::StatusOr<double> Executor::HeldOutLoss(const TrainTask& task, Module& modu
 }
 
 absl::Status Executor::TrainGroup(const std::vector<int>& merges) {
-  const std::int64_t start =
-      merges.empty() ? state_.fit.snapshot : StartOf(merges.front());
+  const std::int64_t start = merges.empty() ? state_.fit.snapshot : StartOf(merges.front());
   MP_ASSIGN_OR_RETURN(const std::shared_ptr<Module> from, frozen_.snapshots->Get(start));
   MP_ASSIGN_OR_RETURN(std::unique_ptr<Module> module, from->Clone());
   std::vector<TrainTask> tasks;
@@ -361,9 +357,8 @@ absl::Status Executor::TrainGroup(const std::vector<int>& merges) {
 
   std::vector<double> initial_losses;
   double seconds = 0;
-  const auto active =
-      std::find_if(state_.active.begin(), state_.active.end(),
-                   [&](const ActiveTraining& a) { return a.merges == merges; });
+  const auto active = std::find_if(state_.active.begin(), state_.active.end(),
+                                   [&](const ActiveTraining& a) { return a.merges == merges; });
   if (active == state_.active.end()) {
     for (const TrainTask& task : tasks) {
       ErrorEstimate ignored;
@@ -371,9 +366,9 @@ absl::Status Executor::TrainGroup(const std::vector<int>& merges) {
       initial_losses.push_back(loss);
     }
   }
-  MP_ASSIGN_OR_RETURN(const std::unique_ptr<Trainer> trainer,
-                      Trainer::Create(std::move(module), std::move(tasks), frozen_, inputs_,
-                                      options));
+  MP_ASSIGN_OR_RETURN(
+      const std::unique_ptr<Trainer> trainer,
+      Trainer::Create(std::move(module), std::move(tasks), frozen_, inputs_, options));
   if (active != state_.active.end()) {
     MP_RETURN_IF_ERROR(trainer->Restore(active->state));
     initial_losses = active->initial_losses;
@@ -591,8 +586,8 @@ absl::Status Executor::ReadState(const std::string& path, const std::string& fin
   for (const auto& [id, uses] : references) MP_RETURN_IF_ERROR(store->Adopt(id, uses));
   store->SetNext(std::max(state.next_snapshot, store->next()));
   frozen_.snapshots = std::move(store);
-  held_out_ = HeldOut(frozen_, inputs_, options_.held_out_seed, options_.held_out_rows,
-                      options_.block);
+  held_out_ =
+      HeldOut(frozen_, inputs_, options_.held_out_seed, options_.held_out_rows, options_.block);
   state_ = std::move(state);
   return absl::OkStatus();
 }

@@ -28,17 +28,17 @@ namespace mergeplan::network {
 
 // What is known about one trained jump, or about the fit to single steps. initial_loss and
 // final_loss (MergeFigures) are E |student(z_j) - target(z_j)|^2 over held-out rows, in the
-// schedule's coordinates and without weights; of the fit they are the mean loss of the first and the
-// last sixteenth of its updates, with them.
+// schedule's coordinates and without weights; of the fit they are the mean loss of the first and
+// the last sixteenth of its updates, with them.
 struct StudentRecord : MergeFigures {
   bool trained = false;
-  int landing = 0;             // level where its wrapper lands
-  std::int64_t snapshot = -1;  // its weights; -1 once nothing needs them any more
-  ErrorEstimate own;           // against the merge's own target; its mean is final_loss
-  ErrorEstimate teacher;       // against the teacher's steps over the range, times data_scale^2
-  std::vector<double> curve;   // losses of one update's rows each at CurveUpdates(updates)
-  std::int64_t skipped = 0;    // updates that fp16 left out
-  bool stopped_early = false;  // there was nothing to gain any more
+  int landing = 0;               // level where its wrapper lands
+  std::int64_t snapshot = -1;    // its weights; -1 once nothing needs them any more
+  ErrorEstimate own;             // against the merge's own target; its mean is final_loss
+  ErrorEstimate teacher;         // against the teacher's steps over the range, times data_scale^2
+  std::vector<double> curve;     // losses of one update's rows each at CurveUpdates(updates)
+  std::int64_t skipped = 0;      // updates that fp16 left out
+  bool stopped_early = false;    // there was nothing to gain any more
   std::int64_t peak_memory = 0;  // bytes that the process had taken at most by its end
 
   bool operator==(const StudentRecord&) const = default;
@@ -82,8 +82,8 @@ struct ExecutorOptions {
   double lr = 1e-3;
   std::int64_t iterations = 0;     // updates per merge
   std::int64_t total_updates = 0;  // of all merges together, shared out evenly; 0: iterations
-  double gain_bound = 0;           // stop a merge whose remaining gain is below this share; 0: never
-  std::int64_t batch = 0;          // rows per merge, update and accumulation
+  double gain_bound = 0;   // stop a merge whose remaining gain is below this share; 0: never
+  std::int64_t batch = 0;  // rows per merge, update and accumulation
   Precision precision = Precision::kFull;
   LossOptions loss;
   std::uint64_t seed = 0;
@@ -100,26 +100,23 @@ struct ExecutorOptions {
 
   // Asked between updates; true stops with CANCELLED, the state being whole.
   std::function<bool()> stop;
-  // Called between updates, a few times a second at most, and after each group, with the state to be
-  // kept (WriteState); what it returns stops the run if not OK. `forced` when the run stops.
+  // Called between updates, a few times a second at most, and after each group, with the state to
+  // be kept (WriteState); what it returns stops the run if not OK. `forced` when the run stops.
   std::function<absl::Status(class Executor&, bool forced)> checkpoint;
   std::function<void(const ExecutorProgress&)> progress;
 };
 
-// Distils a teacher into time-conditioned networks behind a DDIM wrapper, by any plan (README.md has
-// what a start is on a network). Every merge [i, j] learns the jump from level j to level i - 1
+// Distils a teacher into time-conditioned networks behind a DDIM wrapper, by any plan (README.md
+// has what a start is on a network). Every merge [i, j] learns the jump from level j to level i - 1
 // against the composition of its frozen children; single steps in it are the teacher's own.
 class Executor {
  public:
-  // `student` is copied: its weights are those of the teacher's single steps, or what the fit begins
-  // with. Its network and state types are those of `steps`. INVALID_ARGUMENT names the option, merge
-  // or level that does not fit, before anything is trained.
-  static absl::StatusOr<std::unique_ptr<Executor>> Create(std::shared_ptr<Teacher> teacher,
-                                                          const Module& student,
-                                                          const NetworkSteps& steps,
-                                                          std::shared_ptr<Inputs> inputs,
-                                                          const Plan& plan,
-                                                          ExecutorOptions options);
+  // `student` is copied: its weights are those of the teacher's single steps, or what the fit
+  // begins with. Its network and state types are those of `steps`. INVALID_ARGUMENT names the
+  // option, merge or level that does not fit, before anything is trained.
+  static absl::StatusOr<std::unique_ptr<Executor>> Create(
+      std::shared_ptr<Teacher> teacher, const Module& student, const NetworkSteps& steps,
+      std::shared_ptr<Inputs> inputs, const Plan& plan, ExecutorOptions options);
 
   // The fit, where there is one and it has not been done. Train does it by itself.
   absl::Status Fit();
@@ -156,6 +153,10 @@ class Executor {
   // E |student - teacher|^2 from the same held-out z_T, after each block, from the noisiest; the
   // last one is the error of the whole, at level 0. Times data_scale^2.
   absl::StatusOr<std::vector<LevelError>> Evaluate();
+
+  // A hash of what determines the run's numbers: plan, schedule, signature, options and the weights
+  // that the student began with. Teacher and inputs are the caller's to add.
+  const std::string& fingerprint() const { return fingerprint_; }
 
   // The state, the training in progress included: `path` and one file per snapshot in the options'
   // folder, each written beside and renamed, snapshots first. `fingerprint` names everything that
@@ -197,6 +198,7 @@ class Executor {
   HeldOut held_out_;
   ExecutorState state_;
   std::vector<int> holds_;
+  std::string fingerprint_;
   // While a group trains.
   const Trainer* training_ = nullptr;
   const std::vector<int>* training_merges_ = nullptr;

@@ -47,8 +47,8 @@ at::Tensor Noise(const StreamName& name, std::uint64_t first_row, std::int64_t r
 }
 
 // Uniform below `count`, one for each row.
-std::vector<std::int64_t> Choose(const StreamName& name, std::uint64_t first_row,
-                                 std::int64_t rows, std::int64_t count) {
+std::vector<std::int64_t> Choose(const StreamName& name, std::uint64_t first_row, std::int64_t rows,
+                                 std::int64_t count) {
   std::vector<std::int64_t> out(rows);
   for (std::int64_t r = 0; r < rows; ++r) {
     const PhiloxWords words = name.Words(first_row + static_cast<std::uint64_t>(r));
@@ -290,17 +290,17 @@ absl::StatusOr<std::unique_ptr<Inputs>> MakeRolloutInputs(std::shared_ptr<Teache
     return absl::InvalidArgumentError(absl::StrCat("the teacher has ", teacher->steps(),
                                                    " steps, the schedule ", schedule.steps()));
   }
-  MP_RETURN_IF_ERROR(CheckMemory(
-      absl::StrCat("a pool of ", pool_rows, " rollouts"),
-      static_cast<double>(pool_rows) * static_cast<double>(Product(teacher->shape())) *
-          (schedule.steps() + 1) * static_cast<double>(options.dtype().itemsize())));
+  MP_RETURN_IF_ERROR(
+      CheckMemory(absl::StrCat("a pool of ", pool_rows, " rollouts"),
+                  static_cast<double>(pool_rows) * static_cast<double>(Product(teacher->shape())) *
+                      (schedule.steps() + 1) * static_cast<double>(options.dtype().itemsize())));
   return std::make_unique<RolloutInputs>(std::move(teacher), schedule, seed, pool_rows, options);
 }
 
 int PickLevel(int levels, const RowStream& stream, std::uint64_t update, int slice, int slices) {
-  const PhiloxWords words = stream.Name(Lane::kLevels)
-                                .Words(update * static_cast<std::uint64_t>(slices) +
-                                       static_cast<std::uint64_t>(slice));
+  const PhiloxWords words =
+      stream.Name(Lane::kLevels)
+          .Words(update * static_cast<std::uint64_t>(slices) + static_cast<std::uint64_t>(slice));
   const double uniform = (static_cast<double>(words.w[0]) + 0.5) * 0x1p-32;
   return 1 + std::min(levels - 1, static_cast<int>((slice + uniform) / slices * levels));
 }

@@ -36,9 +36,9 @@ absl::StatusOr<Place> Find(const TrainingTable& table, double alpha, double sigm
     const std::size_t end = here <= angle(0) ? 0 : last;
     if (std::abs(here - angle(end)) <= kBeyond) return Place{end, 0};
     return absl::InvalidArgumentError(absl::StrCat(
-        "level ", level, " of the schedule has alpha/sigma ", alpha / sigma,
-        ", beyond the ", end == 0 ? "cleanest" : "noisiest",
-        " level that the network was trained with (", table.alpha[end] / table.sigma[end],
+        "level ", level, " of the schedule has alpha/sigma ", alpha / sigma, ", beyond the ",
+        end == 0 ? "cleanest" : "noisiest", " level that the network was trained with (",
+        table.alpha[end] / table.sigma[end],
         "); use the schedule of its training, or fewer steps"));
   }
   // The last entry that is not noisier.
@@ -74,8 +74,8 @@ absl::StatusOr<std::vector<LevelInput>> LevelInputs(const Signature& signature,
     if (signature.table) {
       MP_ASSIGN_OR_RETURN(place, Find(*signature.table, alpha, sigma, t));
       // The same ratio as the run's, the size of the state from the table.
-      const double size = std::hypot(place.Of(signature.table->alpha),
-                                     place.Of(signature.table->sigma));
+      const double size =
+          std::hypot(place.Of(signature.table->alpha), place.Of(signature.table->sigma));
       const double run = std::hypot(alpha, sigma);
       network_alpha = alpha / run * size;
       network_sigma = sigma / run * size;

@@ -27,8 +27,8 @@ absl::StatusOr<LossSpace> ParseLossSpace(std::string_view word) {
        {LossSpace::kZ, LossSpace::kX0, LossSpace::kEpsilon, LossSpace::kV}) {
     if (word == ToString(space)) return space;
   }
-  return absl::InvalidArgumentError(absl::StrCat("a loss in '", std::string(word),
-                                                 "' is unknown, expected z, x0, epsilon or v"));
+  return absl::InvalidArgumentError(
+      absl::StrCat("a loss in '", std::string(word), "' is unknown, expected z, x0, epsilon or v"));
 }
 
 std::string_view ToString(Weighting weighting) {
@@ -46,8 +46,8 @@ std::string_view ToString(Weighting weighting) {
 }
 
 absl::StatusOr<Weighting> ParseWeighting(std::string_view word) {
-  for (const Weighting weighting : {Weighting::kUniform, Weighting::kSnr, Weighting::kTruncatedSnr,
-                                    Weighting::kMinSnrGamma}) {
+  for (const Weighting weighting :
+       {Weighting::kUniform, Weighting::kSnr, Weighting::kTruncatedSnr, Weighting::kMinSnrGamma}) {
     if (word == ToString(weighting)) return weighting;
   }
   return absl::InvalidArgumentError(
@@ -97,11 +97,11 @@ absl::StatusOr<double> LossFactor(const LossOptions& options, const Schedule& sc
   }
   if (options.weighting != Weighting::kUniform && options.space != LossSpace::kZ) factor *= x0;
   if (!(factor > 0) || !std::isfinite(factor)) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "the loss in ", std::string(ToString(options.space)), " with weighting ",
-        std::string(ToString(options.weighting)), " has the factor ", factor, " at level ", from,
-        " (alpha ", alpha, ", sigma ", sigma,
-        "), expected a positive number; use x0 or v, with uniform or truncated-snr"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("the loss in ", std::string(ToString(options.space)), " with weighting ",
+                     std::string(ToString(options.weighting)), " has the factor ", factor,
+                     " at level ", from, " (alpha ", alpha, ", sigma ", sigma,
+                     "), expected a positive number; use x0 or v, with uniform or truncated-snr"));
   }
   return factor;
 }

@@ -80,8 +80,7 @@ absl::StatusOr<at::Tensor> HeldOut::Teacher(int level, int to) {
   return z;
 }
 
-absl::StatusOr<at::Tensor> HeldOut::Run(const std::vector<Link>& links,
-                                        const at::Tensor& z) const {
+absl::StatusOr<at::Tensor> HeldOut::Run(const std::vector<Link>& links, const at::Tensor& z) const {
   return ByBlocks(z, block_, [&](const at::Tensor& part) { return Apply(links, frozen_, part); });
 }
 

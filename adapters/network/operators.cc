@@ -20,8 +20,7 @@ absl::StatusOr<at::Tensor> Follow(absl::Span<const Link> links, const Frozen& fr
       }
       continue;
     }
-    MP_ASSIGN_OR_RETURN(const std::shared_ptr<Module> module,
-                        frozen.snapshots->Get(link.snapshot));
+    MP_ASSIGN_OR_RETURN(const std::shared_ptr<Module> module, frozen.snapshots->Get(link.snapshot));
     MP_ASSIGN_OR_RETURN(z, frozen.student->Jump(*module, z, link.from, link.landing));
   }
   return z;
@@ -41,9 +40,8 @@ absl::StatusOr<at::Tensor> ApplyToRows(const std::vector<Link>& links, const Fro
   absl::Span<const Link> rest = links;
   at::Tensor state = z;
   if (!rest.empty() && rest.front().snapshot < 0) {
-    MP_ASSIGN_OR_RETURN(const at::Tensor known,
-                        inputs.Lower(rest.front().from, stream, first_row, z.size(0),
-                                     rest.front().to));
+    MP_ASSIGN_OR_RETURN(const at::Tensor known, inputs.Lower(rest.front().from, stream, first_row,
+                                                             z.size(0), rest.front().to));
     if (known.defined()) {
       state = known;
       rest.remove_prefix(1);

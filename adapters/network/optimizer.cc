@@ -39,8 +39,7 @@ std::vector<at::Tensor> Copies(const std::vector<at::Tensor>& tensors) {
 }  // namespace
 
 absl::StatusOr<Optimizer> Optimizer::Create(std::vector<at::Tensor> parameters,
-                                            const Recipe& recipe, double lr,
-                                            std::int64_t updates) {
+                                            const Recipe& recipe, double lr, std::int64_t updates) {
   if (!(lr > 0) || !std::isfinite(lr)) {
     return absl::InvalidArgumentError(
         absl::StrCat("the learning rate is ", lr, ", expected a positive number"));
@@ -90,8 +89,7 @@ absl::StatusOr<Optimizer::Result> Optimizer::Step(std::int64_t update, double sc
     }
     if (scale != 1) at::_foreach_mul_(gradients, 1 / scale);
     Result result;
-    result.norm =
-        at::stack(at::_foreach_norm(gradients, 2)).to(at::kDouble).norm().item<double>();
+    result.norm = at::stack(at::_foreach_norm(gradients, 2)).to(at::kDouble).norm().item<double>();
     result.finite = std::isfinite(result.norm);
     if (!result.finite) {
       Clear();
@@ -115,8 +113,8 @@ absl::StatusOr<Optimizer::Result> Optimizer::Step(std::int64_t update, double sc
                          /*maximize=*/false);
         break;
       case OptimizerKind::kAdamW:
-        at::_fused_adamw_(parameters_, gradients, first_, second_, {}, counts_, rate,
-                          recipe_.beta1, recipe_.beta2, recipe_.weight_decay, recipe_.eps,
+        at::_fused_adamw_(parameters_, gradients, first_, second_, {}, counts_, rate, recipe_.beta1,
+                          recipe_.beta2, recipe_.weight_decay, recipe_.eps,
                           /*amsgrad=*/false, /*maximize=*/false);
         break;
     }

@@ -21,12 +21,11 @@ std::string_view ToString(Precision precision) {
 }
 
 absl::StatusOr<Precision> ParsePrecision(std::string_view word) {
-  for (const Precision precision :
-       {Precision::kFull, Precision::kBfloat16, Precision::kFloat16}) {
+  for (const Precision precision : {Precision::kFull, Precision::kBfloat16, Precision::kFloat16}) {
     if (word == ToString(precision)) return precision;
   }
-  return absl::InvalidArgumentError(absl::StrCat("precision '", std::string(word),
-                                                 "' is unknown, expected full, bf16 or fp16"));
+  return absl::InvalidArgumentError(
+      absl::StrCat("precision '", std::string(word), "' is unknown, expected full, bf16 or fp16"));
 }
 
 Autocast::Autocast(Precision precision, at::DeviceType device)
@@ -35,8 +34,8 @@ Autocast::Autocast(Precision precision, at::DeviceType device)
   enabled_before_ = at::autocast::is_autocast_enabled(device_);
   type_before_ = at::autocast::get_autocast_dtype(device_);
   at::autocast::set_autocast_enabled(device_, true);
-  at::autocast::set_autocast_dtype(
-      device_, precision_ == Precision::kBfloat16 ? at::kBFloat16 : at::kHalf);
+  at::autocast::set_autocast_dtype(device_,
+                                   precision_ == Precision::kBfloat16 ? at::kBFloat16 : at::kHalf);
   at::autocast::increment_nesting();
 }
 

@@ -33,9 +33,9 @@ class ScriptModule : public Module {
     if (z.dim() != static_cast<std::int64_t>(shape.size()) + 1 ||
         !z.sizes().slice(1).equals(at::IntArrayRef(shape)) || time.dim() != 1 ||
         time.size(0) != z.size(0)) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          path_, ": got a state of shape ", Shape(z), " and times of shape ", Shape(time),
-          ", expected [B, ", absl::StrJoin(shape, ", "), "] and [B]"));
+      return absl::InvalidArgumentError(
+          absl::StrCat(path_, ": got a state of shape ", Shape(z), " and times of shape ",
+                       Shape(time), ", expected [B, ", absl::StrJoin(shape, ", "), "] and [B]"));
     }
     if (label.defined()) {
       return absl::InvalidArgumentError(
@@ -146,9 +146,9 @@ absl::StatusOr<ScriptNetwork> LoadScript(const std::string& path) {
   }
   absl::StatusOr<Sidecar> sidecar = ReadSidecar(toml);
   if (absl::IsNotFound(sidecar.status()) && toml != path) {
-    return absl::NotFoundError(absl::StrCat(
-        path, ": needs a sidecar beside it that says what it predicts: ",
-        std::string(sidecar.status().message())));
+    return absl::NotFoundError(
+        absl::StrCat(path, ": needs a sidecar beside it that says what it predicts: ",
+                     std::string(sidecar.status().message())));
   }
   if (!sidecar.ok()) return sidecar.status();
   ScriptNetwork out;

@@ -54,8 +54,7 @@ class Optional {
   }
 
   absl::Status Error(const char* key, const std::string& what) const {
-    return absl::InvalidArgumentError(
-        absl::StrCat(file_, ": key '", prefix_, key, "': ", what));
+    return absl::InvalidArgumentError(absl::StrCat(file_, ": key '", prefix_, key, "': ", what));
   }
 
  private:
@@ -79,8 +78,8 @@ class Optional {
 absl::Status NothingElse(const std::string& path, const toml::table& table,
                          const std::string& prefix) {
   if (table.empty()) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(
-      path, ": unknown key '", prefix, std::string(table.begin()->first.str()), "'"));
+  return absl::InvalidArgumentError(
+      absl::StrCat(path, ": unknown key '", prefix, std::string(table.begin()->first.str()), "'"));
 }
 
 absl::Status ReadTable(const std::string& path, toml::table& table, TimeKind time,
@@ -92,8 +91,9 @@ absl::Status ReadTable(const std::string& path, toml::table& table, TimeKind tim
   MP_RETURN_IF_ERROR(keys.Text("arrays", &arrays));
   if ((name.empty() ? 0 : 1) + (config.empty() ? 0 : 1) + (arrays.empty() ? 0 : 1) != 1) {
     return absl::InvalidArgumentError(absl::StrCat(
-        path, ": key 'schedule': expected one of name, config (a scheduler_config.json) or arrays "
-              "(an .npz)"));
+        path,
+        ": key 'schedule': expected one of name, config (a scheduler_config.json) or arrays "
+        "(an .npz)"));
   }
   double steps = 0;
   MP_RETURN_IF_ERROR(keys.Number("steps", &steps));
@@ -101,7 +101,8 @@ absl::Status ReadTable(const std::string& path, toml::table& table, TimeKind tim
     MP_RETURN_IF_ERROR(NothingElse(path, table, "schedule."));
     out->steps = steps != 0 ? steps : 1000;
     if (!(out->steps >= 1 && out->steps <= 100000) || out->steps != std::floor(out->steps)) {
-      return keys.Error("steps", absl::StrCat("is ", steps, ", expected how many steps the network "
+      return keys.Error("steps", absl::StrCat("is ", steps,
+                                              ", expected how many steps the network "
                                               "was trained with, a whole number up to 100000"));
     }
     // All its levels, in native coordinates.
@@ -244,9 +245,10 @@ absl::Status WriteSidecar(const Signature& signature, const std::string& file,
     npz.Add("timestep", {n}, levels.timestep);
     if (!levels.time.empty()) npz.Add("time", {n}, levels.time);
     MP_RETURN_IF_ERROR(npz.Write(stem + ".npz"));
-    table.insert("schedule", toml::table{{"arrays", stem.substr(stem.find_last_of('/') + 1) + ".npz"},
-                                         {"timesteps", "timestep"},
-                                         {"steps", levels.steps}});
+    table.insert("schedule",
+                 toml::table{{"arrays", stem.substr(stem.find_last_of('/') + 1) + ".npz"},
+                             {"timesteps", "timestep"},
+                             {"steps", levels.steps}});
   }
   std::ostringstream text;
   text << toml::toml_formatter(table, toml::toml_formatter::default_flags &

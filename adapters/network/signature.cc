@@ -88,17 +88,16 @@ absl::StatusOr<Prediction> ParsePrediction(std::string_view word) {
   for (const auto& [value, name] : kPredictions) {
     if (word == name) return value;
   }
-  return absl::InvalidArgumentError(absl::StrCat("prediction '", std::string(word),
-                                                 "' is unknown, expected one of ",
-                                                 Listed(kPredictions)));
+  return absl::InvalidArgumentError(absl::StrCat(
+      "prediction '", std::string(word), "' is unknown, expected one of ", Listed(kPredictions)));
 }
 
 absl::StatusOr<TimeKind> ParseTimeKind(std::string_view word) {
   for (const auto& [value, name] : kTimes) {
     if (word == name) return value;
   }
-  return absl::InvalidArgumentError(absl::StrCat(
-      "time '", std::string(word), "' is unknown, expected one of ", Listed(kTimes)));
+  return absl::InvalidArgumentError(
+      absl::StrCat("time '", std::string(word), "' is unknown, expected one of ", Listed(kTimes)));
 }
 
 std::int64_t Signature::dimensions() const {

@@ -57,7 +57,8 @@ struct Signature {
   double time_scale = 1, time_offset = 0;
   bool integer_time = false;  // int64, rounded
   std::optional<TrainingTable> table;
-  std::string scaling;  // how stored pixels become its data, "-1:1" (planner/spectrum); may be empty
+  std::string
+      scaling;  // how stored pixels become its data, "-1:1" (planner/spectrum); may be empty
 
   std::int64_t dimensions() const;
 };

@@ -36,17 +36,16 @@ absl::Status CopyValues(const Module& from, Module& to) {
   const std::vector<Module::Named> source = AllOf(from);
   std::vector<Module::Named> target = AllOf(to);
   if (source.size() != target.size()) {
-    return absl::InvalidArgumentError(absl::StrCat("a network of ", source.size(),
-                                                   " tensors cannot become one of ",
-                                                   target.size()));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "a network of ", source.size(), " tensors cannot become one of ", target.size()));
   }
   return Try("copying a network", [&]() -> absl::Status {
     const c10::NoGradGuard no_gradients;
     for (std::size_t i = 0; i < source.size(); ++i) {
       if (!source[i].second.sizes().equals(target[i].second.sizes())) {
-        return absl::InvalidArgumentError(
-            absl::StrCat("the tensor ", target[i].first, " has another shape than ",
-                         source[i].first, " of the network that it is to become"));
+        return absl::InvalidArgumentError(absl::StrCat("the tensor ", target[i].first,
+                                                       " has another shape than ", source[i].first,
+                                                       " of the network that it is to become"));
       }
       target[i].second.copy_(source[i].second);
     }
@@ -54,8 +53,7 @@ absl::Status CopyValues(const Module& from, Module& to) {
   });
 }
 
-absl::StatusOr<std::unique_ptr<Snapshots>> Snapshots::Create(const Module& like,
-                                                             std::string folder,
+absl::StatusOr<std::unique_ptr<Snapshots>> Snapshots::Create(const Module& like, std::string folder,
                                                              std::int64_t memory) {
   if (memory < 0) {
     return absl::InvalidArgumentError(

@@ -159,8 +159,7 @@ absl::Status WriteState(const ExecutorState& state, const std::string& fingerpri
   return Try(path, [&]() -> absl::Status {
     TensorFile file;
     file.metadata = {{"format", kFormat}, {"fingerprint", fingerprint}};
-    file.tensors.emplace_back("next_snapshot",
-                              Numbers({static_cast<double>(state.next_snapshot)}));
+    file.tensors.emplace_back("next_snapshot", Numbers({static_cast<double>(state.next_snapshot)}));
     std::vector<double> records;
     const auto add = [&](const StudentRecord& record) {
       if (!record.curve.empty()) {

@@ -61,8 +61,8 @@ absl::StatusOr<at::Tensor> NetworkSteps::JumpRows(Module& module, const at::Tens
                                                   absl::Span<const int> to) const {
   const auto rows = static_cast<std::size_t>(z.size(0));
   if (from.size() != rows || to.size() != rows) {
-    return absl::InvalidArgumentError(absl::StrCat("levels of ", from.size(), " and ", to.size(),
-                                                   " rows for ", rows, " states"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("levels of ", from.size(), " and ", to.size(), " rows for ", rows, " states"));
   }
   std::vector<double> times(rows), scales(rows), state(rows), output(rows);
   for (std::size_t r = 0; r < rows; ++r) {
@@ -80,9 +80,8 @@ absl::StatusOr<at::Tensor> NetworkSteps::JumpRows(Module& module, const at::Tens
     const auto each = [&](const std::vector<double>& values) {
       return at::tensor(values, at::kDouble).to(z.options()).view(column);
     };
-    const at::Tensor time =
-        at::tensor(times, at::kDouble)
-            .to(z.options().dtype(signature_.integer_time ? at::kLong : type_));
+    const at::Tensor time = at::tensor(times, at::kDouble)
+                                .to(z.options().dtype(signature_.integer_time ? at::kLong : type_));
     const at::Tensor seen = z * each(scales);
     absl::StatusOr<at::Tensor> out = [&] {
       const Autocast autocast(precision_, z.device().type());

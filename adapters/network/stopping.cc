@@ -37,12 +37,12 @@ double RemainingGain(absl::Span<const double> losses, std::int64_t updates) {
   // By what the gain of a quarter shrinks until the next one.
   const double ratio = before > 0 ? std::min(1.0, now / before) : 1.0;
   const double quarters = static_cast<double>(updates - made) / static_cast<double>(quarter);
-  const double geometric = ratio < 1 ? now * ratio * (1 - std::pow(ratio, quarters)) / (1 - ratio)
-                                     : now * quarters;
+  const double geometric =
+      ratio < 1 ? now * ratio * (1 - std::pow(ratio, quarters)) / (1 - ratio) : now * quarters;
   // The slowest way down that training takes, a fall with the logarithm of the update: from the
   // middle of one quarter to that of the next it gains log(7/5) of what it gains per factor e.
-  const double logarithmic = now / std::log(1.4) *
-                             std::log(static_cast<double>(updates) / static_cast<double>(made));
+  const double logarithmic =
+      now / std::log(1.4) * std::log(static_cast<double>(updates) / static_cast<double>(made));
   const double remaining = std::min(geometric, logarithmic);
   const Part first = PartOf(losses.first(std::max<std::size_t>(2, quarter / 4)));
   const double gained = first.mean - late.mean;

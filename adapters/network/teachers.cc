@@ -65,8 +65,7 @@ class GaussianSteps : public Teacher {
 
 class MixtureSteps : public Teacher {
  public:
-  MixtureSteps(std::shared_ptr<const MixtureTrajectory> trajectory,
-               std::vector<std::int64_t> shape)
+  MixtureSteps(std::shared_ptr<const MixtureTrajectory> trajectory, std::vector<std::int64_t> shape)
       : trajectory_(std::move(trajectory)),
         shape_(std::move(shape)),
         scratch_(trajectory_->scratch_size()) {}
@@ -118,9 +117,8 @@ absl::StatusOr<std::unique_ptr<Teacher>> MakeGaussianTeacher(std::vector<double>
   MP_RETURN_IF_ERROR(Fits(shape, variances.size()));
   for (std::size_t k = 0; k < variances.size(); ++k) {
     if (!(variances[k] >= 0) || !std::isfinite(variances[k])) {
-      return absl::InvalidArgumentError(absl::StrCat("the teacher's variance ", k, " is ",
-                                                     variances[k],
-                                                     ", expected a finite number >= 0"));
+      return absl::InvalidArgumentError(absl::StrCat(
+          "the teacher's variance ", k, " is ", variances[k], ", expected a finite number >= 0"));
     }
   }
   return std::make_unique<GaussianSteps>(std::move(variances), schedule, std::move(shape));

@@ -40,14 +40,16 @@ absl::Status Damaged(const std::string& path, const std::string& what) {
 
 // Of everything in the file but itself.
 std::string HashOf(const nlohmann::json& header, std::string_view data) {
-  return Sha256(absl::StrCat(
-      header.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace), Sha256(data)));
+  return Sha256(absl::StrCat(header.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace),
+                             Sha256(data)));
 }
 
 // One entry of the header into a tensor; `data` are the numbers of all.
 absl::StatusOr<at::Tensor> ReadOne(const std::string& path, const std::string& name,
                                    const nlohmann::json& entry, std::string_view data) {
-  const auto wrong = [&] { return Damaged(path, absl::StrCat("the entry of ", name, " is wrong")); };
+  const auto wrong = [&] {
+    return Damaged(path, absl::StrCat("the entry of ", name, " is wrong"));
+  };
   if (!entry.is_object() || !entry.contains("dtype") || !entry["dtype"].is_string() ||
       !entry.contains("shape") || !entry["shape"].is_array() || !entry.contains("data_offsets") ||
       !entry["data_offsets"].is_array() || entry["data_offsets"].size() != 2) {
@@ -108,10 +110,10 @@ absl::Status WriteTensorFile(const TensorFile& content, const std::string& path)
       const at::Tensor flat = tensor.detach().to(at::kCPU).contiguous();
       const std::size_t begin = data.size();
       data.append(static_cast<const char*>(flat.const_data_ptr()), flat.nbytes());
-      header[name] = {{"dtype", type},
-                      {"shape", std::vector<std::int64_t>(tensor.sizes().begin(),
-                                                          tensor.sizes().end())},
-                      {"data_offsets", {begin, data.size()}}};
+      header[name] = {
+          {"dtype", type},
+          {"shape", std::vector<std::int64_t>(tensor.sizes().begin(), tensor.sizes().end())},
+          {"data_offsets", {begin, data.size()}}};
     }
     header["__metadata__"] = content.metadata;
     header["__metadata__"]["sha256"] = HashOf(header, data);
@@ -135,8 +137,8 @@ absl::StatusOr<TensorFile> ReadTensorFile(const std::string& path) {
     std::uint64_t length = 0;
     for (int i = 7; i >= 0; --i) length = length << 8 | static_cast<unsigned char>(bytes[i]);
     if (length > bytes.size() - 8) {
-      return Damaged(path, absl::StrCat("its header has ", length, " bytes, the file ",
-                                        bytes.size()));
+      return Damaged(path,
+                     absl::StrCat("its header has ", length, " bytes, the file ", bytes.size()));
     }
     const std::string_view data = std::string_view(bytes).substr(8 + length);
     const nlohmann::json header =

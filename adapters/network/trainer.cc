@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -22,10 +23,21 @@ constexpr std::int64_t kMostSlices = 16;
 // A stop is considered every so many updates.
 constexpr std::int64_t kStopEvery = 16;
 
-std::vector<at::Tensor> Trainable(const Module& module) {
+absl::StatusOr<std::vector<at::Tensor>> Trainable(const Module& module) {
   std::vector<at::Tensor> out;
+  std::map<const void*, std::string> owners;
   for (const auto& [name, tensor] : module.Parameters()) {
-    if (tensor.requires_grad()) out.push_back(tensor);
+    if (!tensor.requires_grad()) continue;
+    if (tensor.numel() > 0) {
+      // Moved once for each name, tied parameters would not be what their optimizer says.
+      const auto [owner, is_new] = owners.emplace(tensor.const_data_ptr(), name);
+      if (!is_new) {
+        return absl::InvalidArgumentError(
+            absl::StrCat("the student's parameters ", owner->second, " and ", name,
+                         " share their memory, expected parameters of their own"));
+      }
+    }
+    out.push_back(tensor);
   }
   return out;
 }
@@ -60,7 +72,8 @@ absl::StatusOr<std::unique_ptr<Trainer>> Trainer::Create(std::unique_ptr<Module>
                                                    ", expected 0 or more, below 1"));
   }
   module->SetTraining(false);
-  MP_ASSIGN_OR_RETURN(Optimizer optimizer, Optimizer::Create(Trainable(*module), options.recipe,
+  MP_ASSIGN_OR_RETURN(std::vector<at::Tensor> parameters, Trainable(*module));
+  MP_ASSIGN_OR_RETURN(Optimizer optimizer, Optimizer::Create(std::move(parameters), options.recipe,
                                                              options.lr, options.updates));
   std::unique_ptr<Trainer> trainer(new Trainer(std::move(module), std::move(tasks),
                                                std::move(frozen), std::move(inputs),
@@ -100,9 +113,8 @@ absl::StatusOr<double> Trainer::Batch(std::size_t index, std::uint64_t first_row
   const std::int64_t before = inputs_->teacher_calls();
   MP_ASSIGN_OR_RETURN(const at::Tensor z,
                       inputs_->Draw(task.range.last, stream, first_row, options_.batch));
-  MP_ASSIGN_OR_RETURN(const at::Tensor target,
-                      ApplyToRows(task.target, frozen_, *inputs_, stream, first_row, z,
-                                  &calls_[index]));
+  MP_ASSIGN_OR_RETURN(const at::Tensor target, ApplyToRows(task.target, frozen_, *inputs_, stream,
+                                                           first_row, z, &calls_[index]));
   calls_[index] += inputs_->teacher_calls() - before;
   MP_ASSIGN_OR_RETURN(const at::Tensor out,
                       frozen_.student->Jump(*module_, z, task.range.last, task.landing));
@@ -113,8 +125,7 @@ absl::StatusOr<double> Trainer::Batch(std::size_t index, std::uint64_t first_row
 
 absl::StatusOr<double> Trainer::FitBatch(std::uint64_t batch) {
   const int T = frozen_.student->schedule().steps();
-  const auto slices = static_cast<int>(
-      std::min<std::int64_t>({kMostSlices, T, options_.batch}));
+  const auto slices = static_cast<int>(std::min<std::int64_t>({kMostSlices, T, options_.batch}));
   RowStream stream;
   stream.seed = options_.seed;
   std::vector<at::Tensor> states, targets;
@@ -125,8 +136,8 @@ absl::StatusOr<double> Trainer::FitBatch(std::uint64_t batch) {
     const std::int64_t begin = options_.batch * slice / slices;
     const std::int64_t rows = options_.batch * (slice + 1) / slices - begin;
     const int level = PickLevel(T, stream, batch, slice, slices);
-    const std::uint64_t first_row = batch * static_cast<std::uint64_t>(options_.batch) +
-                                    static_cast<std::uint64_t>(begin);
+    const std::uint64_t first_row =
+        batch * static_cast<std::uint64_t>(options_.batch) + static_cast<std::uint64_t>(begin);
     MP_ASSIGN_OR_RETURN(const at::Tensor z, inputs_->Draw(level, stream, first_row, rows));
     MP_ASSIGN_OR_RETURN(const at::Tensor target,
                         ApplyToRows({{level, level - 1, -1, 0}}, frozen_, *inputs_, stream,
@@ -169,9 +180,9 @@ absl::Status Trainer::Update() {
     if (std::isfinite(losses[task])) continue;
     finite = false;
     if (!scale_.on()) {
-      return fail(NotFinite(absl::StrCat(tasks_.empty() ? "the fit to single steps"
-                                                        : tasks_[task].name,
-                                         ": the loss is ", losses[task])));
+      return fail(
+          NotFinite(absl::StrCat(tasks_.empty() ? "the fit to single steps" : tasks_[task].name,
+                                 ": the loss is ", losses[task])));
     }
   }
   if (finite) {
@@ -183,8 +194,10 @@ absl::Status Trainer::Update() {
   const double scale = scale_.scale();
   if (!scale_.Update(finite)) {
     scale_.Restore(scale, scale_.good());
-    return fail(NotFinite(absl::StrCat(name, ": the gradient is not finite", scale_.on() ? ", at "
-                                       "any scale of the loss," : "")));
+    return fail(NotFinite(absl::StrCat(name, ": the gradient is not finite",
+                                       scale_.on() ? ", at "
+                                                     "any scale of the loss,"
+                                                   : "")));
   }
   if (!finite) {
     optimizer_.Clear();
@@ -248,8 +261,8 @@ absl::Status Trainer::Restore(const TrainerState& state) {
   scale_.Restore(state.scale, state.good);
   losses_ = state.losses;
   calls_ = state.calls;
-  stopped_early_ = options_.gain_bound > 0 && updates_ > 0 && updates_ % kStopEvery == 0 &&
-                   NothingToGain();
+  stopped_early_ =
+      options_.gain_bound > 0 && updates_ > 0 && updates_ % kStopEvery == 0 && NothingToGain();
   return absl::OkStatus();
 }
 

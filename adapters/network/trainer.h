@@ -56,8 +56,8 @@ struct TrainerState {
 
 // Trains one network on one or more tasks at a time: an update draws `batch` rows for each of them,
 // and the loss is the sum over tasks of factor * mean over rows of |student - target|^2, summed
-// over the dimensions. Without tasks it is the fit to the teacher's single steps: rows at all levels
-// 1..T, shared out over slices, with the factors of fit_loss.
+// over the dimensions. Without tasks it is the fit to the teacher's single steps: rows at all
+// levels 1..T, shared out over slices, with the factors of fit_loss.
 //
 // Rows are named by (seed, task's range, row), so neither the company in a round nor a stop changes
 // them. The network is in evaluation mode: dropout is off, batch statistics stay as they are.

@@ -59,8 +59,7 @@ absl::StatusOr<Landing> LandingAt(const Signature& signature, const Schedule& sc
                  -SignalNoiseDeterminant(schedule, to, from) / whole};
 }
 
-absl::StatusOr<Landing> EstimateAt(const Signature& signature, const Schedule& schedule,
-                                   int from) {
+absl::StatusOr<Landing> EstimateAt(const Signature& signature, const Schedule& schedule, int from) {
   MP_ASSIGN_OR_RETURN(const Mix mix, CheckedMix(signature, schedule, from));
   const double whole = schedule.alpha[from] * mix.a - schedule.sigma[from] * mix.b;
   return Landing{mix.a / whole, -schedule.sigma[from] / whole};

@@ -14,7 +14,8 @@ namespace mergeplan::network {
 // (both in the schedule's coordinates, F in native ones). With F = a eps + b x0 and
 // D(l, j) = alpha_l sigma_j - alpha_j sigma_l:
 //
-//   state = (alpha_l a - sigma_l b) / (alpha_j a - sigma_j b),  output = -D / (alpha_j a - sigma_j b)
+//   state = (alpha_l a - sigma_l b) / (alpha_j a - sigma_j b),  output = -D / (alpha_j a - sigma_j
+//   b)
 //
 //   epsilon       a = 1, b = 0
 //   sample        a = 0, b = data_scale

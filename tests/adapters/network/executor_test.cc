@@ -6,15 +6,19 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstdlib>
 #include <filesystem>
 #include <limits>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_replace.h"
 #include "adapters/linear/merge_task.h"
 #include "adapters/linear/trainer.h"
+#include "adapters/network/script.h"
 #include "adapters/network/tensor_file.h"
 #include "adapters/network/wrapper.h"
 #include "planner/base/file.h"
@@ -80,8 +84,8 @@ ExecutorOptions Options() {
 }
 
 std::unique_ptr<Executor> Create(const Setting& s, const Plan& plan, ExecutorOptions options) {
-  auto executor = Executor::Create(s.teacher, *s.student, s.steps(), s.inputs, plan,
-                                   std::move(options));
+  auto executor =
+      Executor::Create(s.teacher, *s.student, s.steps(), s.inputs, plan, std::move(options));
   EXPECT_TRUE(executor.ok()) << executor.status();
   return std::move(*executor);
 }
@@ -171,8 +175,8 @@ TEST(NetworkExecutor, TheFourStartsAreWhatTheDesignSays) {
                   MeanDistance(wrapped(of_child ? *child : *fit, whole ? 0 : 2), target), 1e-12);
       EXPECT_NEAR(merges[1].final_loss, MeanDistance(wrapped(*end, whole ? 0 : 2), target), 1e-12);
       const double native = schedule.data_scale * schedule.data_scale;
-      const double error = native * MeanDistance(wrapped(*end, whole ? 0 : 2),
-                                                 s.teacher->Jump(two, 1, 0).value());
+      const double error =
+          native * MeanDistance(wrapped(*end, whole ? 0 : 2), s.teacher->Jump(two, 1, 0).value());
       EXPECT_NEAR(merges[1].teacher.mean, error, 1e-12);
       const auto errors = executor->Evaluate().value();
       ASSERT_EQ(errors.size(), 1U);
@@ -230,8 +234,11 @@ TEST(NetworkExecutor, ADiagonalStudentAgreesWithTheLinearTrainer) {
     std::map<std::string, std::string> recipe;
     if (recipe_name == std::string("momentum")) recipe = {{"momentum", "0.8"}, {"ema", "0.9"}};
     if (recipe_name == std::string("cosine")) {
-      recipe = {{"lr-schedule", "cosine"}, {"warmup", "3"}, {"accumulate", "2"},
-                {"weight-decay", "0"},     {"clip-norm", "0.5"}};
+      recipe = {{"lr-schedule", "cosine"},
+                {"warmup", "3"},
+                {"accumulate", "2"},
+                {"weight-decay", "0"},
+                {"clip-norm", "0.5"}};
     }
     const Plan plan = Canonical(Strategy::kVanilla, T);
     const double output = LandingAt(signature, schedule, T, 0)->output;
@@ -263,9 +270,9 @@ TEST(NetworkExecutor, ADiagonalStudentAgreesWithTheLinearTrainer) {
 
     std::vector<double> weight;  // the teacher's x0 estimate at level T
     for (const double lambda : variances) {
-      weight.push_back(schedule.alpha[T] * lambda /
-                       (schedule.alpha[T] * schedule.alpha[T] * lambda +
-                        schedule.sigma[T] * schedule.sigma[T]));
+      weight.push_back(
+          schedule.alpha[T] * lambda /
+          (schedule.alpha[T] * schedule.alpha[T] * lambda + schedule.sigma[T] * schedule.sigma[T]));
     }
     ExecutorOptions options;
     options.init = Init::kJump;
@@ -274,8 +281,7 @@ TEST(NetworkExecutor, ADiagonalStudentAgreesWithTheLinearTrainer) {
     options.iterations = 20;
     options.batch = 32;
     options.seed = 77;
-    const std::shared_ptr<Teacher> teacher =
-        MakeGaussianTeacher(variances, schedule, {3}).value();
+    const std::shared_ptr<Teacher> teacher = MakeGaussianTeacher(variances, schedule, {3}).value();
     const std::shared_ptr<Inputs> inputs =
         MakeGaussianInputs(variances, schedule, {3}, at::kDouble).value();
     const auto executor =
@@ -393,8 +399,8 @@ TEST(NetworkExecutor, ALossThatIsNotFiniteIsNamedAndLosesNothing) {
   const absl::Status status = executor->TrainAll();
   EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_THAT(std::string(status.message()),
-              AllOf(HasSubstr("merge [1, 4]"), HasSubstr("the loss is"), HasSubstr("update 4 of 30"),
-                    HasSubstr("learning rate")));
+              AllOf(HasSubstr("merge [1, 4]"), HasSubstr("the loss is"),
+                    HasSubstr("update 4 of 30"), HasSubstr("learning rate")));
   ASSERT_TRUE(executor->WriteState(folder.File("state"), "").ok());
   const TensorFile state = ReadTensorFile(folder.File("state")).value();
   const at::Tensor* w = state.Find("active.0.parameter.0");
@@ -427,6 +433,137 @@ TEST(NetworkExecutor, PrecisionsTrain) {
     EXPECT_NEAR(full->fit().final_loss, executor->fit().final_loss,
                 0.2 * executor->fit().final_loss);
   }
+}
+
+// In fp16 a gradient that overflows is left out and the scale falls; the run goes on, is stopped
+// and taken up with the same scale.
+TEST(NetworkExecutor, UpdatesThatOverflowAreSkipped) {
+  Setting s = Make(4);
+  // 65536 times the gradient of this is beyond fp16's 65504 inside the product.
+  s.student = NetworkOf(s.signature, "return torch.matmul(z * 4.0, torch.diag(self.w))");
+  ExecutorOptions options = Options();
+  options.precision = Precision::kFloat16;
+  options.fit_updates = 0;
+  options.iterations = 24;
+  options.loss = {LossSpace::kX0, Weighting::kUniform, 5};
+  TemporaryFolder folder;
+  options.folder = folder.path();
+  const Plan plan = Canonical(Strategy::kVanilla, 4);
+  const auto whole = Create(s, plan, options);
+  const absl::Status status = whole->TrainAll();
+  ASSERT_TRUE(status.ok()) << status;
+  EXPECT_GT(whole->records()[0].skipped, 0);
+  EXPECT_LT(whole->records()[0].skipped, 20);
+  EXPECT_LT(whole->records()[0].final_loss, whole->records()[0].initial_loss);
+  int asked = 0;
+  options.stop = [&] { return asked++ == 10; };
+  options.checkpoint = [&](Executor& executor, bool forced) {
+    return forced ? executor.WriteState(folder.File("state"), "run") : absl::OkStatus();
+  };
+  EXPECT_FALSE(Create(s, plan, options)->TrainAll().ok());
+  options.stop = nullptr;
+  const auto second = Create(s, plan, options);
+  ASSERT_TRUE(second->ReadState(folder.File("state"), "run").ok());
+  ASSERT_TRUE(second->TrainAll().ok());
+  EXPECT_EQ(Numbers(**second->Weights(0)), Numbers(**whole->Weights(0)));
+  EXPECT_EQ(second->records()[0].skipped, whole->records()[0].skipped);
+}
+
+TEST(NetworkExecutor, FingerprintsTellRunsApart) {
+  const Setting s = Make(4);
+  const Plan plan = Canonical(Strategy::kBoot, 4);
+  const std::string print = Create(s, plan, Options())->fingerprint();
+  EXPECT_EQ(Create(s, plan, Options())->fingerprint(), print);
+  std::set<std::string> all = {print};
+  const auto differs = [&](const auto& change) {
+    ExecutorOptions options = Options();
+    change(options);
+    EXPECT_TRUE(all.insert(Create(s, plan, options)->fingerprint()).second);
+  };
+  differs([](ExecutorOptions& o) { o.lr = 0.02; });
+  differs([](ExecutorOptions& o) { o.seed = 10; });
+  differs([](ExecutorOptions& o) { o.batch = 65; });
+  differs([](ExecutorOptions& o) { o.init = Init::kJump; });
+  differs([](ExecutorOptions& o) { o.shared = false; });
+  differs([](ExecutorOptions& o) { o.recipe.ema = 0.5; });
+  differs([](ExecutorOptions& o) { o.precision = Precision::kBfloat16; });
+  differs([](ExecutorOptions& o) { o.loss.space = LossSpace::kV; });
+  Setting other = Make(4);
+  other.student = SmallNetwork(other.signature, 16, 6);
+  EXPECT_NE(Create(other, plan, Options())->fingerprint(), print);
+  EXPECT_NE(Create(s, Canonical(Strategy::kConsistency, 4), Options())->fingerprint(), print);
+}
+
+// What is held is there after its parent has been trained.
+TEST(NetworkExecutor, HoldsKeepWeights) {
+  const Setting s = Make(3);
+  ExecutorOptions options = Options();
+  options.iterations = 2;
+  options.shared = false;
+  const auto executor = Create(s, Canonical(Strategy::kBoot, 3), options);
+  executor->Hold(0);
+  ASSERT_TRUE(executor->TrainAll().ok());
+  EXPECT_TRUE(executor->Weights(0).ok());
+  EXPECT_TRUE(executor->Node(3).ok());
+  executor->Release(0);
+  EXPECT_EQ(executor->Weights(0).status().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(executor->Node(3).status().message()), HasSubstr("[2, 3]"));
+  EXPECT_TRUE(executor->Student().ok());
+}
+
+// lin.ts, a real network: distilled without data, stopped in the middle and taken up, with its own
+// convolutions on as many threads as there are.
+TEST(NetworkExecutor, ThePretrainedMnistNetworkIsDistilled) {
+  const std::string shared = testing::SharedFolder();
+  if (shared.empty()) GTEST_SKIP() << "MERGEPLAN_SHARED names no folder of reference data";
+  TemporaryFolder folder;
+  const std::string source =
+      std::string(std::getenv("MERGEPLAN_SOURCE_DIR")) + "/tests/adapters/network/data/lin.toml";
+  ASSERT_TRUE(WriteFileAtomically(
+                  folder.File("lin.toml"),
+                  absl::StrReplaceAll(ReadFile(source).value(), {{"@MERGEPLAN_SHARED@", shared}}))
+                  .ok());
+  ScriptNetwork network = LoadScript(folder.File("lin.toml")).value();
+  const Schedule schedule = LoadSchedule("ddpm-linear", 4).value();
+  const NetworkSteps steps = NetworkSteps::Create(network.signature, schedule).value();
+  const std::shared_ptr<Module> module(std::move(network.module));
+  const std::shared_ptr<Teacher> teacher = MakeNetworkTeacher(module, steps);
+  const std::shared_ptr<Inputs> inputs =
+      MakeRolloutInputs(teacher, schedule, 1, 16, at::kFloat).value();
+  ExecutorOptions options;
+  options.recipe = Recipe::Parse({{"optimizer", "adamw"}, {"ema", "0.5"}}).value();
+  options.lr = 1e-5;  // at level 4 the wrapper multiplies the network by 157
+  options.iterations = 6;
+  options.batch = 8;
+  options.held_out_rows = 8;
+  options.folder = folder.File("snapshots");
+  const Plan plan = Canonical(Strategy::kBoot, 4);
+  const auto make = [&](const ExecutorOptions& o) {
+    return Executor::Create(teacher, *module, steps, inputs, plan, o).value();
+  };
+  const auto whole = make(options);
+  ASSERT_TRUE(whole->TrainAll().ok());
+  for (const StudentRecord& merge : whole->records()) {
+    EXPECT_LT(merge.final_loss, merge.initial_loss);
+  }
+  int asked = 0;
+  options.stop = [&] { return asked++ == 9; };
+  options.checkpoint = [&](Executor& executor, bool forced) {
+    return forced ? executor.WriteState(folder.File("state"), executor.fingerprint())
+                  : absl::OkStatus();
+  };
+  EXPECT_FALSE(make(options)->TrainAll().ok());
+  options.stop = nullptr;
+  const auto second = make(options);
+  ASSERT_TRUE(second->ReadState(folder.File("state"), second->fingerprint()).ok());
+  ASSERT_TRUE(second->TrainAll().ok());
+  EXPECT_EQ(Numbers(**second->Weights(2)), Numbers(**whole->Weights(2)));
+  // The student is a network of the same kind as the teacher's.
+  ASSERT_TRUE(SaveScript(**second->Weights(2), network.signature, folder.File("student")).ok());
+  const ScriptNetwork back = LoadScript(folder.File("student/model.toml")).value();
+  EXPECT_EQ(Numbers(*back.module), Numbers(**second->Weights(2)));
+  const auto again = LevelInputs(back.signature, schedule).value();
+  for (int t = 1; t <= 4; ++t) EXPECT_EQ(again[t].time, steps.input(t).time);
 }
 
 TEST(NetworkExecutor, BudgetsAndEarlyStops) {

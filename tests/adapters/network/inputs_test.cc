@@ -12,11 +12,15 @@
 #include <utility>
 #include <vector>
 
+#include "adapters/network/data.h"
 #include "adapters/network/operators.h"
+#include "planner/data/npz.h"
+#include "tests/adapters/support.h"
 
 namespace mergeplan::network {
 namespace {
 
+using mergeplan::testing::TemporaryFolder;
 using ::testing::HasSubstr;
 
 struct Maker {
@@ -28,12 +32,12 @@ std::vector<Maker> All(const Schedule& schedule) {
   const auto trajectory = std::make_shared<const MixtureTrajectory>(
       MixtureTrajectory::Create(CircleMixture(3, 1, 0.3).value(), schedule).value());
   const std::shared_ptr<Teacher> teacher = MakeMixtureTeacher(trajectory, {2}).value();
-  return {{"gaussian", MakeGaussianInputs({0.5, 2}, schedule, {2}, at::kFloat).value()},
-          {"mixture", MakeMixtureInputs(trajectory, {2}, at::kFloat).value()},
-          {"data", MakeDataInputs(at::linspace(-1, 1, 20).view({10, 2}), schedule, at::kFloat)
-                       .value()},
-          {"rollout", MakeRolloutInputs(teacher, schedule, 3, 0, at::kFloat).value()},
-          {"pool", MakeRolloutInputs(teacher, schedule, 3, 300, at::kFloat).value()}};
+  return {
+      {"gaussian", MakeGaussianInputs({0.5, 2}, schedule, {2}, at::kFloat).value()},
+      {"mixture", MakeMixtureInputs(trajectory, {2}, at::kFloat).value()},
+      {"data", MakeDataInputs(at::linspace(-1, 1, 20).view({10, 2}), schedule, at::kFloat).value()},
+      {"rollout", MakeRolloutInputs(teacher, schedule, 3, 0, at::kFloat).value()},
+      {"pool", MakeRolloutInputs(teacher, schedule, 3, 300, at::kFloat).value()}};
 }
 
 TEST(NetworkInputs, ARowIsTheSameWhoeverAsks) {
@@ -101,8 +105,7 @@ TEST(NetworkInputs, DataRowsAreAllUsedAndNothingElseIs) {
 // target that begins with teacher's steps costs nothing.
 TEST(NetworkInputs, APoolKnowsTheTeachersSteps) {
   const Schedule schedule = LoadSchedule("ddpm-linear", 5).value();
-  const std::shared_ptr<Teacher> teacher =
-      MakeGaussianTeacher({0.5, 2}, schedule, {2}).value();
+  const std::shared_ptr<Teacher> teacher = MakeGaussianTeacher({0.5, 2}, schedule, {2}).value();
   const std::shared_ptr<Inputs> pool =
       MakeRolloutInputs(teacher, schedule, 3, 20, at::kFloat).value();
   const std::shared_ptr<Inputs> fresh =
@@ -142,8 +145,29 @@ TEST(NetworkInputs, BadDataAreRefused) {
   EXPECT_FALSE(MakeGaussianTeacher({1}, schedule, {2}).ok());
   const std::shared_ptr<Teacher> teacher = MakeGaussianTeacher({1}, schedule, {1}).value();
   EXPECT_FALSE(MakeRolloutInputs(teacher, schedule, 0, -1, at::kFloat).ok());
-  EXPECT_FALSE(
-      MakeRolloutInputs(teacher, LoadSchedule("flow", 4).value(), 0, 0, at::kFloat).ok());
+  EXPECT_FALSE(MakeRolloutInputs(teacher, LoadSchedule("flow", 4).value(), 0, 0, at::kFloat).ok());
+}
+
+TEST(NetworkData, SamplesAreReadInTheNetworksUnits) {
+  const TemporaryFolder folder;
+  const std::string path = folder.File("im ages.npz");
+  NpzWriter npz;
+  std::vector<double> pixels;
+  for (int i = 0; i < 600 * 4; ++i) pixels.push_back(i % 256);
+  npz.Add("images", {600, 2, 2}, pixels, NpzWriter::Type::kUint8);
+  ASSERT_TRUE(npz.Write(path).ok());
+  const at::Tensor data = LoadData(path, {}, "-0.5:0.5", {1, 2, 2}).value();
+  EXPECT_TRUE(data.sizes().equals({600, 1, 2, 2}));
+  const at::Tensor flat = data.flatten();
+  for (const int i : {0, 255, 2399}) {
+    EXPECT_NEAR(flat[i].item<double>(), pixels[i] / 255 - 0.5, 1e-6);
+  }
+  EXPECT_NEAR(LoadData(path, {}, "", {4}, 3)->max().item<double>(), 11 / 127.5 - 1, 1e-6);
+  EXPECT_EQ(LoadData(path, {}, "", {4}, 300)->size(0), 300);
+  EXPECT_THAT(std::string(LoadData(path, {}, "", {3}).status().message()),
+              ::testing::AllOf(HasSubstr("[2, 2]"), HasSubstr("[3]")));
+  EXPECT_FALSE(LoadData(path, {}, "2:1", {4}).ok());
+  EXPECT_FALSE(LoadData(folder.File("none"), {}, "", {4}).ok());
 }
 
 // Jumps of the analytic teachers: the mixture of one component is the Gaussian.
@@ -161,7 +185,8 @@ TEST(NetworkTeachers, AMixtureOfOneIsTheGaussian) {
     const auto mixture = MakeMixtureTeacher(trajectory, {2}).value();
     const auto gaussian = MakeGaussianTeacher({0.5, 2}, schedule, {2}).value();
     const at::Tensor z = at::linspace(-2, 2, 8, at::kDouble).view({4, 2});
-    for (const auto& [from, to] : std::vector<std::pair<int, int>>{{6, 5}, {1, 0}, {6, 0}, {5, 2}}) {
+    for (const auto& [from, to] :
+         std::vector<std::pair<int, int>>{{6, 5}, {1, 0}, {6, 0}, {5, 2}}) {
       EXPECT_TRUE(at::allclose(mixture->Jump(z, from, to).value(),
                                gaussian->Jump(z, from, to).value(), 1e-10, 1e-12))
           << name << from << to;

@@ -39,9 +39,8 @@ std::vector<at::Tensor> Parameters(at::ScalarType type) {
 at::Tensor Loss(const std::vector<at::Tensor>& p, int update) {
   at::Tensor loss = at::zeros({}, p[0].options());
   for (std::size_t i = 0; i < p.size(); ++i) {
-    loss = loss + ((p[i] - 0.3 * static_cast<double>(i) + std::sin(update)) * (1 + 0.5 * i))
-                      .pow(2)
-                      .sum();
+    loss = loss +
+           ((p[i] - 0.3 * static_cast<double>(i) + std::sin(update)) * (1 + 0.5 * i)).pow(2).sum();
   }
   return loss;
 }
@@ -53,15 +52,17 @@ std::unique_ptr<torch::optim::Optimizer> Theirs(const Recipe& r, double lr,
       return std::make_unique<torch::optim::SGD>(
           p, torch::optim::SGDOptions(lr).momentum(r.momentum).weight_decay(r.weight_decay));
     case OptimizerKind::kAdam:
-      return std::make_unique<torch::optim::Adam>(
-          p, torch::optim::AdamOptions(lr).betas({r.beta1, r.beta2}).eps(r.eps).weight_decay(
-                 r.weight_decay));
+      return std::make_unique<torch::optim::Adam>(p, torch::optim::AdamOptions(lr)
+                                                         .betas({r.beta1, r.beta2})
+                                                         .eps(r.eps)
+                                                         .weight_decay(r.weight_decay));
     case OptimizerKind::kAdamW:
       break;
   }
-  return std::make_unique<torch::optim::AdamW>(
-      p, torch::optim::AdamWOptions(lr).betas({r.beta1, r.beta2}).eps(r.eps).weight_decay(
-             r.weight_decay));
+  return std::make_unique<torch::optim::AdamW>(p, torch::optim::AdamWOptions(lr)
+                                                      .betas({r.beta1, r.beta2})
+                                                      .eps(r.eps)
+                                                      .weight_decay(r.weight_decay));
 }
 
 // Ours against LibTorch's own loops, with clipping, rate and average written out.
@@ -108,7 +109,8 @@ TEST(NetworkOptimizer, DoesWhatTorchDoes) {
         }
       }
       for (std::size_t i = 0; i < ours.size(); ++i) {
-        EXPECT_TRUE(at::allclose(ours[i], theirs[i], close, close)) << i << " of " << options.size();
+        EXPECT_TRUE(at::allclose(ours[i], theirs[i], close, close))
+            << i << " of " << options.size();
         const at::Tensor frozen = recipe.ema > 0 ? average[i] : theirs[i];
         EXPECT_TRUE(at::allclose(optimizer.Frozen()[i], frozen, close, close));
       }
@@ -172,8 +174,7 @@ TEST(NetworkOptimizer, ParametersWithoutAGradientStay) {
 
 TEST(NetworkOptimizer, WhatDoesNotFitIsAnError) {
   const auto error = [](const Recipe& recipe, double lr) {
-    return std::string(
-        Optimizer::Create(Parameters(at::kFloat), recipe, lr, 5).status().message());
+    return std::string(Optimizer::Create(Parameters(at::kFloat), recipe, lr, 5).status().message());
   };
   EXPECT_THAT(error(Recipe(), 0), HasSubstr("learning rate is 0"));
   EXPECT_THAT(error(Recipe::Parse({{"draws", "chi2"}}).value(), 1), HasSubstr("--draws"));

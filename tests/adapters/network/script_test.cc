@@ -146,14 +146,13 @@ TEST(NetworkScript, FilesThatAreNoNetworkAreErrors) {
 TEST(NetworkScript, ThePretrainedMnistNetworkDenoises) {
   const std::string shared = testing::SharedFolder();
   if (shared.empty()) GTEST_SKIP() << "MERGEPLAN_SHARED names no folder of reference data";
-  const std::string source = std::string(std::getenv("MERGEPLAN_SOURCE_DIR")) +
-                             "/tests/adapters/network/data/lin.toml";
+  const std::string source =
+      std::string(std::getenv("MERGEPLAN_SOURCE_DIR")) + "/tests/adapters/network/data/lin.toml";
   const TemporaryFolder folder;
-  ASSERT_TRUE(
-      WriteFileAtomically(folder.File("lin.toml"),
-                          absl::StrReplaceAll(ReadFile(source).value(),
-                                              {{"@MERGEPLAN_SHARED@", shared}}))
-          .ok());
+  ASSERT_TRUE(WriteFileAtomically(
+                  folder.File("lin.toml"),
+                  absl::StrReplaceAll(ReadFile(source).value(), {{"@MERGEPLAN_SHARED@", shared}}))
+                  .ok());
   const auto network = LoadScript(folder.File("lin.toml"));
   ASSERT_TRUE(network.ok()) << network.status();
   const TrainingTable& table = *network->signature.table;

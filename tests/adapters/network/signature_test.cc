@@ -130,7 +130,8 @@ TEST(NetworkSignature, WrongKeysAreNamed) {
       {"offset = 1", "shift = 1", "unknown key 'time.shift'"},
       {"dtype = \"int64\"", "dtype = \"int64\"\n[schedule]\nname = \"nonsense\"", "nonsense"},
       {"dtype = \"int64\"", "dtype = \"int64\"\n[schedule]\nsteps = 3", "'schedule'"},
-      {"dtype = \"int64\"", "dtype = \"int64\"\n[schedule]\nname = \"cosine\"\nsteps = 0.5", "'schedule.steps'"},
+      {"dtype = \"int64\"", "dtype = \"int64\"\n[schedule]\nname = \"cosine\"\nsteps = 0.5",
+       "'schedule.steps'"},
       {"dtype = \"int64\"", "dtype = \"int64\"\n[schedule]\narrays = \"none.npz\"", "none.npz"},
       {"dtype = \"int64\"", "dtype = \"int64\"\n[schedule]\nname = \"cosine\"\nlevels = 3",
        "unknown key 'schedule.levels'"},
@@ -205,8 +206,8 @@ TEST(NetworkLevels, ATableGivesBackItsOwnTimesteps) {
 
 TEST(NetworkLevels, BetweenEntriesTheLogRatioIsInterpolated) {
   Signature s = Wants(TimeKind::kFraction);
-  s.table = TrainingTable{{std::sqrt(0.9), std::sqrt(0.1)}, {std::sqrt(0.1), std::sqrt(0.9)},
-                          {10, 30}, {}, 40};
+  s.table = TrainingTable{
+      {std::sqrt(0.9), std::sqrt(0.1)}, {std::sqrt(0.1), std::sqrt(0.9)}, {10, 30}, {}, 40};
   Schedule run;
   const double r = std::pow(9.0, 0.25);  // alpha/sigma, halfway between 3 and 1 in its log
   run.alpha = {1, r / std::hypot(1, r), 1 / std::sqrt(2.0)};
@@ -266,8 +267,7 @@ TEST(NetworkLevels, WhatCannotBeToldIsAnError) {
                               .message()),
               AllOf(HasSubstr("timesteps"), HasSubstr("scheduler_config.json")));
   EXPECT_THAT(
-      std::string(
-          LevelInputs(Wants(TimeKind::kLogSnr), CosineSchedule(4)).status().message()),
+      std::string(LevelInputs(Wants(TimeKind::kLogSnr), CosineSchedule(4)).status().message()),
       AllOf(HasSubstr("level 4"), HasSubstr("log-snr"), HasSubstr("alpha 0")));
   Signature whole = Wants(TimeKind::kFraction);
   whole.time_scale = 999;

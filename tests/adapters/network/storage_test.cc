@@ -31,10 +31,10 @@ TEST(NetworkTensorFile, EveryTypeComesBackBitByBit) {
   const TemporaryFolder folder;
   TensorFile file;
   file.metadata = {{"format", "x"}, {"quote\"d", "line\nbreak \xc3\xa9"}};
-  const at::Tensor numbers = at::tensor({0.0, -0.0, 1e-320, 1.0 / 3, 1e308,
-                                         std::numeric_limits<double>::quiet_NaN(),
-                                         std::numeric_limits<double>::infinity()},
-                                        at::kDouble);
+  const at::Tensor numbers =
+      at::tensor({0.0, -0.0, 1e-320, 1.0 / 3, 1e308, std::numeric_limits<double>::quiet_NaN(),
+                  std::numeric_limits<double>::infinity()},
+                 at::kDouble);
   for (const auto type : {at::kDouble, at::kFloat, at::kHalf, at::kBFloat16}) {
     file.tensors.emplace_back(std::string(c10::toString(type)), numbers.to(type));
   }
@@ -70,8 +70,8 @@ TEST(NetworkTensorFile, DamageNeverGoesUnnoticed) {
   const TemporaryFolder folder;
   const std::string path = folder.File("t");
   EXPECT_EQ(ReadTensorFile(path).status().code(), absl::StatusCode::kNotFound);
-  ASSERT_TRUE(WriteTensorFile({{{"k", "v"}}, {{"a", at::arange(9)}, {"b", at::ones({2})}}}, path)
-                  .ok());
+  ASSERT_TRUE(
+      WriteTensorFile({{{"k", "v"}}, {{"a", at::arange(9)}, {"b", at::ones({2})}}}, path).ok());
   const std::string good = ReadFile(path).value();
   int unnoticed = 0;
   for (std::size_t at = 0; at < good.size(); ++at) {
@@ -94,7 +94,8 @@ TEST(NetworkTensorFile, DamageNeverGoesUnnoticed) {
         R"({"a":{"dtype":"F8","shape":[1],"data_offsets":[0,4]}})",
         R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[4,0]}})",
         R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,400]}})",
-        R"({"a":{"dtype":"F32","shape":[1]}})", R"({"a":3})", R"([1])", R"({"__metadata__":{"k":1}})"}) {
+        R"({"a":{"dtype":"F32","shape":[1]}})", R"({"a":3})", R"([1])",
+        R"({"__metadata__":{"k":1}})"}) {
     std::string bytes(8, '\0');
     bytes[0] = static_cast<char>(std::string(header).size());
     WritePlain(path, bytes + header + "0000");
@@ -152,7 +153,8 @@ TEST(NetworkSnapshots, BeyondTheLimitTheyLieInFilesAndComeBackBitByBit) {
   EXPECT_EQ(next->references(ids[3]), 2);
   EXPECT_FALSE(next->Adopt(ids[1], 1).ok());
   EXPECT_GT(next->Put(SmallNetwork(signature, 4, 1)).value(), ids[3]);
-  const auto wider = Snapshots::Create(*SmallNetwork(signature, 5, 1), folder.File("x y"), 0).value();
+  const auto wider =
+      Snapshots::Create(*SmallNetwork(signature, 5, 1), folder.File("x y"), 0).value();
   EXPECT_THAT(std::string(wider->Adopt(ids[3], 1).message()), HasSubstr("shape"));
   EXPECT_FALSE(Snapshots::Create(*like, "", 1).ok());
   EXPECT_FALSE(Snapshots::Create(*like, folder.path(), -1).ok());

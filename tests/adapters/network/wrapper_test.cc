@@ -142,8 +142,9 @@ TEST(NetworkWrapper, StepsOfTheGaussianAreThePlanners) {
 
 TEST(NetworkWrapper, EpsilonWithoutSignalIsAnErrorThatHelps) {
   const Schedule s = CosineSchedule(4);
-  EXPECT_THAT(std::string(LandingAt(Of(Prediction::kEpsilon), s, 4, 0).status().message()),
-              AllOf(HasSubstr("level 4"), HasSubstr("zero terminal SNR"), HasSubstr("v_prediction")));
+  EXPECT_THAT(
+      std::string(LandingAt(Of(Prediction::kEpsilon), s, 4, 0).status().message()),
+      AllOf(HasSubstr("level 4"), HasSubstr("zero terminal SNR"), HasSubstr("v_prediction")));
   EXPECT_FALSE(EstimateAt(Of(Prediction::kEpsilon), s, 4).ok());
   for (const Prediction prediction :
        {Prediction::kSample, Prediction::kVPrediction, Prediction::kFlow}) {
