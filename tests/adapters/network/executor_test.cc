@@ -1,0 +1,724 @@
+#include "adapters/network/executor.h"
+
+#include <ATen/ATen.h>
+#include <c10/core/GradMode.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <filesystem>
+#include <limits>
+#include <memory>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_replace.h"
+#include "adapters/linear/merge_task.h"
+#include "adapters/linear/trainer.h"
+#include "adapters/network/script.h"
+#include "adapters/network/tensor_file.h"
+#include "adapters/network/wrapper.h"
+#include "planner/base/file.h"
+#include "planner/operators/canonical.h"
+#include "planner/operators/model.h"
+#include "tests/adapters/network/support.h"
+#include "tests/adapters/support.h"
+
+namespace mergeplan::network {
+namespace {
+
+using mergeplan::testing::TemporaryFolder;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+using testing::DiagonalNetwork;
+using testing::NetworkOf;
+using testing::Numbers;
+using testing::SmallNetwork;
+using testing::SmallSignature;
+using testing::WritePlain;
+
+constexpr Init kInits[] = {Init::kChild, Init::kTeacher, Init::kJump, Init::kChildJump};
+
+// Three modes in two dimensions, and everything that trains on them.
+struct Setting {
+  std::shared_ptr<const MixtureTrajectory> trajectory;
+  Schedule schedule;
+  Signature signature;
+  std::shared_ptr<Teacher> teacher;
+  std::shared_ptr<Inputs> inputs;
+  std::unique_ptr<Module> student;
+
+  NetworkSteps steps(Precision precision = Precision::kFull) const {
+    return NetworkSteps::Create(signature, schedule, precision).value();
+  }
+};
+
+Setting Make(int T, const std::string& name = "cosine", const std::string& dtype = "float32",
+             Prediction prediction = Prediction::kSample) {
+  Setting s;
+  s.schedule = LoadSchedule(name, T).value();
+  s.trajectory = std::make_shared<const MixtureTrajectory>(
+      MixtureTrajectory::Create(CircleMixture(3, 1.0, 0.3).value(), s.schedule).value());
+  s.signature = SmallSignature(2, prediction, dtype);
+  s.teacher = MakeMixtureTeacher(s.trajectory, {2}).value();
+  s.inputs =
+      MakeMixtureInputs(s.trajectory, {2}, dtype == "float64" ? at::kDouble : at::kFloat).value();
+  s.student = SmallNetwork(s.signature, 16, 5);
+  return s;
+}
+
+ExecutorOptions Options() {
+  ExecutorOptions options;
+  options.recipe = Recipe::Parse({{"optimizer", "adam"}}).value();
+  options.lr = 0.01;
+  options.iterations = 30;
+  options.fit_updates = 60;
+  options.batch = 64;
+  options.held_out_rows = 128;
+  options.seed = 9;
+  return options;
+}
+
+std::unique_ptr<Executor> Create(const Setting& s, const Plan& plan, ExecutorOptions options) {
+  auto executor =
+      Executor::Create(s.teacher, *s.student, s.steps(), s.inputs, plan, std::move(options));
+  EXPECT_TRUE(executor.ok()) << executor.status();
+  return std::move(*executor);
+}
+
+Plan Canonical(Strategy strategy, int T, int blocks = 1) {
+  return CanonicalPlan(strategy, T, blocks).value();
+}
+
+double MeanDistance(const at::Tensor& a, const at::Tensor& b) {
+  return (a - b).to(at::kDouble).square().sum(1).mean().item<double>();
+}
+
+TEST(NetworkExecutor, EveryStrategyLearns) {
+  for (const Strategy strategy : kStrategies) {
+    for (const bool shared : {true, false}) {
+      SCOPED_TRACE(::testing::Message() << ToString(strategy) << ", shared " << shared);
+      const Setting s = Make(4);
+      ExecutorOptions options = Options();
+      options.shared = shared;
+      options.iterations = 120;
+      options.fit_updates = 400;
+      const auto executor = Create(s, Canonical(strategy, 4), options);
+      const double before = executor->Evaluate()->back().error.mean;
+      EXPECT_EQ(before, 0);  // nothing is merged: the teacher itself
+      ASSERT_TRUE(executor->TrainAll().ok());
+      EXPECT_LT(executor->fit().final_loss, 0.5 * executor->fit().initial_loss);
+      EXPECT_EQ(executor->merges_trained(), executor->plan().size());
+      for (const StudentRecord& merge : executor->records()) {
+        EXPECT_LT(merge.final_loss, merge.initial_loss);
+        EXPECT_EQ(merge.updates, 120);
+        EXPECT_EQ(merge.own.mean, merge.final_loss);
+        EXPECT_GT(merge.own.standard_error, 0);
+        EXPECT_LT(merge.own.low(), merge.own.mean);
+        EXPECT_GT(merge.peak_memory, 1 << 20);
+        EXPECT_GT(merge.seconds, 0);
+      }
+      const LevelError whole = executor->Evaluate()->back();
+      EXPECT_EQ(whole.level, 0);
+      EXPECT_GT(whole.error.mean, 0);
+      EXPECT_LT(whole.error.mean, 1.0);
+      // Only the block's weights are left.
+      EXPECT_EQ(executor->snapshots().count(), 1);
+    }
+  }
+}
+
+// Boot over three steps: [2, 3], then [1, 3] of 1 and [2, 3]. What every merge starts from and is
+// measured by, worked out here from the weights that the executor holds.
+TEST(NetworkExecutor, TheFourStartsAreWhatTheDesignSays) {
+  for (const char* name : {"cosine", "edm", "flow"}) {
+    for (const Init init : kInits) {
+      SCOPED_TRACE(::testing::Message() << name << ", " << ToString(init));
+      const Setting s = Make(3, name, "float64");
+      const Schedule& schedule = s.schedule;
+      ExecutorOptions options = Options();
+      options.init = init;
+      const auto executor = Create(s, Canonical(Strategy::kBoot, 3), options);
+      ASSERT_TRUE(executor->Fit().ok());
+      const auto fit = executor->snapshots().Get(executor->fit().snapshot).value()->Clone().value();
+      executor->Hold(0);
+      ASSERT_TRUE(executor->Train({0}).ok());
+      const auto child = executor->Weights(0).value();
+      ASSERT_TRUE(executor->Train({1}).ok());
+      const auto end = executor->Weights(1).value();
+
+      RowStream stream{options.held_out_seed, 0, 3, Lane::kHeldOut};
+      const at::Tensor z = s.inputs->Draw(3, stream, 0, options.held_out_rows).value();
+      const c10::NoGradGuard no_gradients;
+      // x0 prediction in native units: what the state becomes where the wrapper lands.
+      const auto wrapped = [&](Module& module, int to) {
+        const at::Tensor time = at::full({z.size(0)}, 1.0, at::kDouble);
+        const at::Tensor x0 =
+            module.Forward(z * schedule.level_scale[3], time, {}).value() / schedule.data_scale;
+        const at::Tensor eps = (z - schedule.alpha[3] * x0) / schedule.sigma[3];
+        return schedule.alpha[to] * x0 + schedule.sigma[to] * eps;
+      };
+      const bool whole = init == Init::kJump || init == Init::kChildJump;
+      const bool of_child = init == Init::kChild || init == Init::kChildJump;
+      const at::Tensor two = s.teacher->Jump(s.teacher->Jump(z, 3, 2).value(), 2, 1).value();
+      const at::Tensor target = s.teacher->Jump(wrapped(*child, whole ? 1 : 2), 1, 0).value();
+      const auto& merges = executor->records();
+      EXPECT_EQ(merges[0].landing, whole ? 1 : 2);
+      EXPECT_EQ(merges[1].landing, whole ? 0 : 2);
+      EXPECT_NEAR(merges[0].initial_loss, MeanDistance(wrapped(*fit, whole ? 1 : 2), two), 1e-12);
+      EXPECT_NEAR(merges[0].final_loss, MeanDistance(wrapped(*child, whole ? 1 : 2), two), 1e-12);
+      EXPECT_NEAR(merges[1].initial_loss,
+                  MeanDistance(wrapped(of_child ? *child : *fit, whole ? 0 : 2), target), 1e-12);
+      EXPECT_NEAR(merges[1].final_loss, MeanDistance(wrapped(*end, whole ? 0 : 2), target), 1e-12);
+      const double native = schedule.data_scale * schedule.data_scale;
+      const double error =
+          native * MeanDistance(wrapped(*end, whole ? 0 : 2), s.teacher->Jump(two, 1, 0).value());
+      EXPECT_NEAR(merges[1].teacher.mean, error, 1e-12);
+      const auto errors = executor->Evaluate().value();
+      ASSERT_EQ(errors.size(), 1U);
+      EXPECT_NEAR(errors[0].error.mean, error, 1e-12);
+      EXPECT_EQ(errors[0].error.rows, options.held_out_rows);
+    }
+  }
+}
+
+TEST(NetworkExecutor, MergesOfARoundShareTheirNetwork) {
+  const Setting s = Make(8);
+  const Plan plan = Canonical(Strategy::kProgressive, 8);
+  for (const bool shared : {true, false}) {
+    ExecutorOptions options = Options();
+    options.shared = shared;
+    options.iterations = 5;
+    const auto executor = Create(s, plan, options);
+    const auto rounds = plan.MergesByRound();
+    ASSERT_TRUE(executor->Train(rounds[1]).ok());
+    const auto& records = executor->records();
+    for (const int merge : rounds[1]) {
+      EXPECT_EQ(records[merge].snapshot == records[rounds[1][0]].snapshot,
+                shared || merge == rounds[1][0]);
+    }
+    EXPECT_EQ(executor->snapshots().count(), shared ? 1 : 4);
+    ASSERT_TRUE(executor->TrainAll().ok());
+    EXPECT_EQ(executor->snapshots().count(), 1);
+  }
+}
+
+// A merge's rows do not depend on its company; its network does only where they share one.
+TEST(NetworkExecutor, SeparateMergesDoNotSeeEachOther) {
+  const Setting s = Make(4);
+  const Plan plan = Canonical(Strategy::kProgressive, 4);
+  ExecutorOptions options = Options();
+  options.shared = false;
+  const auto together = Create(s, plan, options);
+  ASSERT_TRUE(together->Train(plan.MergesByRound()[1]).ok());
+  const auto alone = Create(s, plan, options);
+  ASSERT_TRUE(alone->Train({plan.MergesByRound()[1][1]}).ok());
+  const int merge = plan.MergesByRound()[1][1];
+  EXPECT_EQ(Numbers(**together->Weights(merge)), Numbers(**alone->Weights(merge)));
+  EXPECT_EQ(together->records()[merge].curve, alone->records()[merge].curve);
+}
+
+// A student w * z behind the wrapper is the operator a = state + output * w, and its gradient that
+// of a times `output`: adapters/linear with the feature norm output^2, on the same noise.
+TEST(NetworkExecutor, ADiagonalStudentAgreesWithTheLinearTrainer) {
+  const int T = 6;
+  const std::vector<double> variances = {0.3, 1.0, 2.5};
+  for (const char* recipe_name : {"plain", "momentum", "cosine"}) {
+    SCOPED_TRACE(recipe_name);
+    const Schedule schedule = LoadSchedule("ddpm-cosine", T).value();
+    Signature signature = SmallSignature(3, Prediction::kSample, "float64");
+    std::map<std::string, std::string> recipe;
+    if (recipe_name == std::string("momentum")) recipe = {{"momentum", "0.8"}, {"ema", "0.9"}};
+    if (recipe_name == std::string("cosine")) {
+      recipe = {{"lr-schedule", "cosine"},
+                {"warmup", "3"},
+                {"accumulate", "2"},
+                {"weight-decay", "0"},
+                {"clip-norm", "0.5"}};
+    }
+    const Plan plan = Canonical(Strategy::kVanilla, T);
+    const double output = LandingAt(signature, schedule, T, 0)->output;
+    const double state = LandingAt(signature, schedule, T, 0)->state;
+    const double feature = output * output;
+    const Budget budget = Budget::Sgd(0.02, 20, 32, feature);
+    const Model model = Model::Create({.schedule = schedule,
+                                       .variances = variances,
+                                       .weights = {},
+                                       .budget = budget,
+                                       .init = Init::kJump,
+                                       .reference = Reference::kTeacher})
+                            .value();
+    mergeplan::TrainerOptions linear;
+    linear.lr = 0.02;
+    linear.feature_norm = feature;
+    linear.updates = 20;
+    linear.batch = 32;
+    linear.recipe = Recipe::Parse(recipe).value();
+    MergeTask task = MakeMergeTask(model, plan, 0, [&](int node) {
+      std::vector<double> value;
+      for (int k = 0; k < 3; ++k) value.push_back(model.A(node + 1)[k]);
+      return value;
+    });
+    task.seed = 77;
+    auto trainer = MakeLinearTrainer({task}, linear).value();
+    while (!trainer->done()) ASSERT_TRUE(trainer->Advance().ok());
+    const std::vector<double> expected = trainer->Save().Frozen();
+
+    std::vector<double> weight;  // the teacher's x0 estimate at level T
+    for (const double lambda : variances) {
+      weight.push_back(
+          schedule.alpha[T] * lambda /
+          (schedule.alpha[T] * schedule.alpha[T] * lambda + schedule.sigma[T] * schedule.sigma[T]));
+    }
+    ExecutorOptions options;
+    options.init = Init::kJump;
+    options.recipe = linear.recipe;
+    options.lr = 0.02;
+    options.iterations = 20;
+    options.batch = 32;
+    options.seed = 77;
+    const std::shared_ptr<Teacher> teacher = MakeGaussianTeacher(variances, schedule, {3}).value();
+    const std::shared_ptr<Inputs> inputs =
+        MakeGaussianInputs(variances, schedule, {3}, at::kDouble).value();
+    const auto executor =
+        Executor::Create(teacher, *DiagonalNetwork(signature, weight),
+                         NetworkSteps::Create(signature, schedule).value(), inputs, plan, options)
+            .value();
+    ASSERT_TRUE(executor->TrainAll().ok());
+    const std::vector<double> found = Numbers(**executor->Weights(0));
+    for (int k = 0; k < 3; ++k) {
+      EXPECT_NEAR(state + output * found[k], expected[k], 1e-10) << k;
+      EXPECT_GT(std::abs(expected[k] - task.start[k]), 1e-3);  // it did train
+    }
+    const std::vector<double> curve = trainer->Save().curve;
+    ASSERT_EQ(executor->records()[0].curve.size(), curve.size());
+    for (std::size_t u = 0; u < curve.size(); ++u) {
+      EXPECT_NEAR(executor->records()[0].curve[u], curve[u], 1e-9 * curve[u]);
+    }
+  }
+}
+
+// Stopped at any update, written, read by another executor and finished: the same bits as never
+// stopped. Progressive and shared has both rounds of several merges and one of one.
+TEST(NetworkExecutor, StoppedAnywhereItGoesOnBitByBit) {
+  const Setting s = Make(4);
+  const Plan plan = Canonical(Strategy::kProgressive, 4);
+  for (const bool shared : {true, false}) {
+    ExecutorOptions options = Options();
+    options.recipe = Recipe::Parse({{"optimizer", "adamw"},
+                                    {"ema", "0.9"},
+                                    {"clip-norm", "1"},
+                                    {"lr-schedule", "cosine"},
+                                    {"accumulate", "2"}})
+                         .value();
+    options.shared = shared;
+    options.iterations = 4;
+    options.fit_updates = 3;
+    options.batch = 8;
+    const auto whole = Create(s, plan, options);
+    ASSERT_TRUE(whole->TrainAll().ok());
+    const std::vector<double> expected = Numbers(**whole->Weights(plan.size() - 1));
+
+    const int stops = 3 + 4 * (shared ? 2 : 3);
+    for (int stop = 0; stop < stops; ++stop) {
+      SCOPED_TRACE(::testing::Message() << "shared " << shared << ", stopped after " << stop);
+      TemporaryFolder folder;
+      options.folder = folder.File("snap shots");
+      int asked = 0;
+      options.stop = [&] { return asked++ == stop; };
+      options.checkpoint = [&](Executor& executor, bool forced) {
+        return forced ? executor.WriteState(folder.File("state"), "run") : absl::OkStatus();
+      };
+      auto first = Create(s, plan, options);
+      ASSERT_EQ(first->TrainAll().code(), absl::StatusCode::kCancelled);
+      first.reset();
+      options.stop = nullptr;
+      const auto second = Create(s, plan, options);
+      ASSERT_TRUE(second->ReadState(folder.File("state"), "run").ok());
+      ASSERT_TRUE(second->TrainAll().ok());
+      EXPECT_EQ(Numbers(**second->Weights(plan.size() - 1)), expected);
+      for (int merge = 0; merge < plan.size(); ++merge) {
+        StudentRecord found = second->records()[merge], wanted = whole->records()[merge];
+        found.seconds = wanted.seconds;
+        found.peak_memory = wanted.peak_memory;
+        found.snapshot = wanted.snapshot;
+        EXPECT_TRUE(found == wanted);
+      }
+    }
+  }
+}
+
+TEST(NetworkExecutor, SpilledSnapshotsChangeNothing) {
+  const Setting s = Make(8);
+  const Plan plan = Canonical(Strategy::kProgressive, 8);
+  ExecutorOptions options = Options();
+  options.shared = false;
+  options.iterations = 5;
+  const auto in_memory = Create(s, plan, options);
+  ASSERT_TRUE(in_memory->TrainAll().ok());
+  TemporaryFolder folder;
+  options.folder = folder.File("spilled");
+  options.memory = BytesOf(*s.student);  // one
+  int most = 0;
+  options.checkpoint = [&](Executor& executor, bool) {
+    most = std::max(most, executor.snapshots().spilled());
+    EXPECT_LE(executor.snapshots().bytes_in_memory(), 2 * options.memory);
+    executor.snapshots().Sweep();
+    return absl::OkStatus();
+  };
+  const auto spilled = Create(s, plan, options);
+  ASSERT_TRUE(spilled->TrainAll().ok());
+  EXPECT_GE(most, 3);
+  EXPECT_EQ(Numbers(**spilled->Weights(plan.size() - 1)),
+            Numbers(**in_memory->Weights(plan.size() - 1)));
+  // What was dropped has left no file behind.
+  int files = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(options.folder)) {
+    files += entry.is_regular_file() ? 1 : 0;
+  }
+  EXPECT_LE(files, 1);
+}
+
+TEST(NetworkExecutor, ALossThatIsNotFiniteIsNamedAndLosesNothing) {
+  Setting s = Make(4);
+  // NaN as soon as the weights have left their start.
+  s.student = NetworkOf(s.signature,
+                        "return z * self.w / torch.where((self.w - 0.5).abs() > 0.02, "
+                        "torch.zeros_like(self.w), torch.ones_like(self.w))"
+                        " * torch.where((self.w - 0.5).abs() > 0.02, torch.zeros_like(self.w), "
+                        "torch.ones_like(self.w))");
+  ExecutorOptions options = Options();
+  options.fit_updates = 0;
+  TemporaryFolder folder;
+  options.folder = folder.path();
+  const auto executor = Create(s, Canonical(Strategy::kVanilla, 4), options);
+  const absl::Status status = executor->TrainAll();
+  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(status.message()),
+              AllOf(HasSubstr("merge [1, 4]"), HasSubstr("the loss is"),
+                    HasSubstr("update 4 of 30"), HasSubstr("learning rate")));
+  ASSERT_TRUE(executor->WriteState(folder.File("state"), "").ok());
+  const TensorFile state = ReadTensorFile(folder.File("state")).value();
+  const at::Tensor* w = state.Find("active.0.parameter.0");
+  ASSERT_NE(w, nullptr);
+  EXPECT_TRUE(at::isfinite(*w).all().item<bool>());
+  EXPECT_EQ(state.Find("active.0.counts")->const_data_ptr<double>()[0], 3);
+}
+
+TEST(NetworkExecutor, PrecisionsTrain) {
+  for (const Precision precision : {Precision::kBfloat16, Precision::kFloat16}) {
+    SCOPED_TRACE(ToString(precision));
+    const Setting s = Make(4);
+    ExecutorOptions options = Options();
+    options.precision = precision;
+    options.fit_updates = 200;
+    options.iterations = 60;
+    const auto executor = Create(s, Canonical(Strategy::kBoot, 4), options);
+    const absl::Status status = executor->TrainAll();
+    ASSERT_TRUE(status.ok()) << status;
+    EXPECT_LT(executor->fit().final_loss, executor->fit().initial_loss);
+    const auto weights = executor->Weights(2).value();
+    for (const auto& [name, tensor] : weights->Parameters()) {
+      EXPECT_EQ(tensor.scalar_type(), at::kFloat);
+    }
+    // It is another arithmetic.
+    options.precision = Precision::kFull;
+    const auto full = Create(s, Canonical(Strategy::kBoot, 4), options);
+    ASSERT_TRUE(full->TrainAll().ok());
+    EXPECT_NE(Numbers(**full->Weights(2)), Numbers(**executor->Weights(2)));
+    EXPECT_NEAR(full->fit().final_loss, executor->fit().final_loss,
+                0.2 * executor->fit().final_loss);
+  }
+}
+
+// In fp16 a gradient that overflows is left out and the scale falls; the run goes on, is stopped
+// and taken up with the same scale.
+TEST(NetworkExecutor, UpdatesThatOverflowAreSkipped) {
+  Setting s = Make(4);
+  // 65536 times the gradient of this is beyond fp16's 65504 inside the product.
+  s.student = NetworkOf(s.signature, "return torch.matmul(z * 4.0, torch.diag(self.w))");
+  ExecutorOptions options = Options();
+  options.precision = Precision::kFloat16;
+  options.fit_updates = 0;
+  options.iterations = 24;
+  options.loss = {LossSpace::kX0, Weighting::kUniform, 5};
+  TemporaryFolder folder;
+  options.folder = folder.path();
+  const Plan plan = Canonical(Strategy::kVanilla, 4);
+  const auto whole = Create(s, plan, options);
+  const absl::Status status = whole->TrainAll();
+  ASSERT_TRUE(status.ok()) << status;
+  EXPECT_GT(whole->records()[0].skipped, 0);
+  EXPECT_LT(whole->records()[0].skipped, 20);
+  EXPECT_LT(whole->records()[0].final_loss, whole->records()[0].initial_loss);
+  int asked = 0;
+  options.stop = [&] { return asked++ == 10; };
+  options.checkpoint = [&](Executor& executor, bool forced) {
+    return forced ? executor.WriteState(folder.File("state"), "run") : absl::OkStatus();
+  };
+  EXPECT_FALSE(Create(s, plan, options)->TrainAll().ok());
+  options.stop = nullptr;
+  const auto second = Create(s, plan, options);
+  ASSERT_TRUE(second->ReadState(folder.File("state"), "run").ok());
+  ASSERT_TRUE(second->TrainAll().ok());
+  EXPECT_EQ(Numbers(**second->Weights(0)), Numbers(**whole->Weights(0)));
+  EXPECT_EQ(second->records()[0].skipped, whole->records()[0].skipped);
+}
+
+TEST(NetworkExecutor, FingerprintsTellRunsApart) {
+  const Setting s = Make(4);
+  const Plan plan = Canonical(Strategy::kBoot, 4);
+  const std::string print = Create(s, plan, Options())->fingerprint();
+  EXPECT_EQ(Create(s, plan, Options())->fingerprint(), print);
+  std::set<std::string> all = {print};
+  const auto differs = [&](const auto& change) {
+    ExecutorOptions options = Options();
+    change(options);
+    EXPECT_TRUE(all.insert(Create(s, plan, options)->fingerprint()).second);
+  };
+  differs([](ExecutorOptions& o) { o.lr = 0.02; });
+  differs([](ExecutorOptions& o) { o.seed = 10; });
+  differs([](ExecutorOptions& o) { o.batch = 65; });
+  differs([](ExecutorOptions& o) { o.init = Init::kJump; });
+  differs([](ExecutorOptions& o) { o.shared = false; });
+  differs([](ExecutorOptions& o) { o.recipe.ema = 0.5; });
+  differs([](ExecutorOptions& o) { o.precision = Precision::kBfloat16; });
+  differs([](ExecutorOptions& o) { o.loss.space = LossSpace::kV; });
+  Setting other = Make(4);
+  other.student = SmallNetwork(other.signature, 16, 6);
+  EXPECT_NE(Create(other, plan, Options())->fingerprint(), print);
+  EXPECT_NE(Create(s, Canonical(Strategy::kConsistency, 4), Options())->fingerprint(), print);
+}
+
+// What is held is there after its parent has been trained.
+TEST(NetworkExecutor, HoldsKeepWeights) {
+  const Setting s = Make(3);
+  ExecutorOptions options = Options();
+  options.iterations = 2;
+  options.shared = false;
+  const auto executor = Create(s, Canonical(Strategy::kBoot, 3), options);
+  executor->Hold(0);
+  ASSERT_TRUE(executor->TrainAll().ok());
+  EXPECT_TRUE(executor->Weights(0).ok());
+  EXPECT_TRUE(executor->Node(3).ok());
+  executor->Release(0);
+  EXPECT_EQ(executor->Weights(0).status().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(executor->Node(3).status().message()), HasSubstr("[2, 3]"));
+  EXPECT_TRUE(executor->Student().ok());
+}
+
+// lin.ts, a real network: distilled without data, stopped in the middle and taken up, with its own
+// convolutions on as many threads as there are.
+TEST(NetworkExecutor, ThePretrainedMnistNetworkIsDistilled) {
+  const std::string shared = testing::SharedFolder();
+  if (shared.empty()) GTEST_SKIP() << "MERGEPLAN_SHARED names no folder of reference data";
+  TemporaryFolder folder;
+  const std::string source =
+      std::string(std::getenv("MERGEPLAN_SOURCE_DIR")) + "/tests/adapters/network/data/lin.toml";
+  ASSERT_TRUE(WriteFileAtomically(
+                  folder.File("lin.toml"),
+                  absl::StrReplaceAll(ReadFile(source).value(), {{"@MERGEPLAN_SHARED@", shared}}))
+                  .ok());
+  ScriptNetwork network = LoadScript(folder.File("lin.toml")).value();
+  const Schedule schedule = LoadSchedule("ddpm-linear", 4).value();
+  const NetworkSteps steps = NetworkSteps::Create(network.signature, schedule).value();
+  const std::shared_ptr<Module> module(std::move(network.module));
+  const std::shared_ptr<Teacher> teacher = MakeNetworkTeacher(module, steps);
+  const std::shared_ptr<Inputs> inputs =
+      MakeRolloutInputs(teacher, schedule, 1, 16, at::kFloat).value();
+  ExecutorOptions options;
+  options.recipe = Recipe::Parse({{"optimizer", "adamw"}, {"ema", "0.5"}}).value();
+  options.lr = 1e-5;  // at level 4 the wrapper multiplies the network by 157
+  options.iterations = 6;
+  options.batch = 8;
+  options.held_out_rows = 8;
+  options.folder = folder.File("snapshots");
+  const Plan plan = Canonical(Strategy::kBoot, 4);
+  const auto make = [&](const ExecutorOptions& o) {
+    return Executor::Create(teacher, *module, steps, inputs, plan, o).value();
+  };
+  const auto whole = make(options);
+  ASSERT_TRUE(whole->TrainAll().ok());
+  for (const StudentRecord& merge : whole->records()) {
+    EXPECT_LT(merge.final_loss, merge.initial_loss);
+  }
+  int asked = 0;
+  options.stop = [&] { return asked++ == 9; };
+  options.checkpoint = [&](Executor& executor, bool forced) {
+    return forced ? executor.WriteState(folder.File("state"), executor.fingerprint())
+                  : absl::OkStatus();
+  };
+  EXPECT_FALSE(make(options)->TrainAll().ok());
+  options.stop = nullptr;
+  const auto second = make(options);
+  ASSERT_TRUE(second->ReadState(folder.File("state"), second->fingerprint()).ok());
+  ASSERT_TRUE(second->TrainAll().ok());
+  EXPECT_EQ(Numbers(**second->Weights(2)), Numbers(**whole->Weights(2)));
+  // The student is a network of the same kind as the teacher's.
+  ASSERT_TRUE(SaveScript(**second->Weights(2), network.signature, folder.File("student")).ok());
+  const ScriptNetwork back = LoadScript(folder.File("student/model.toml")).value();
+  EXPECT_EQ(Numbers(*back.module), Numbers(**second->Weights(2)));
+  const auto again = LevelInputs(back.signature, schedule).value();
+  for (int t = 1; t <= 4; ++t) EXPECT_EQ(again[t].time, steps.input(t).time);
+}
+
+TEST(NetworkExecutor, BudgetsAndEarlyStops) {
+  const Setting s = Make(4);
+  ExecutorOptions options = Options();
+  options.total_updates = 60;
+  const auto vanilla = Create(s, Canonical(Strategy::kVanilla, 4), options);
+  EXPECT_EQ(vanilla->updates_per_merge(), 60);
+  EXPECT_EQ(Create(s, Canonical(Strategy::kBoot, 4), options)->updates_per_merge(), 20);
+  // Something so easy that it is learnt at once.
+  options.total_updates = 0;
+  options.iterations = 4000;
+  options.fit_updates = 0;
+  options.gain_bound = 0.2;
+  Setting easy = Make(4);
+  easy.student = DiagonalNetwork(easy.signature, {0.9, 0.9});
+  options.recipe = Recipe::Parse({{"optimizer", "sgd"}}).value();
+  options.lr = 0.05;
+  const auto executor = Create(easy, Canonical(Strategy::kVanilla, 4), options);
+  ASSERT_TRUE(executor->TrainAll().ok());
+  EXPECT_TRUE(executor->records()[0].stopped_early);
+  EXPECT_LT(executor->records()[0].updates, 2000);
+  EXPECT_GE(executor->records()[0].updates, 64);
+  options.gain_bound = 0;
+  options.iterations = executor->records()[0].updates;
+  const auto same = Create(easy, Canonical(Strategy::kVanilla, 4), options);
+  ASSERT_TRUE(same->TrainAll().ok());
+  EXPECT_EQ(Numbers(**same->Weights(0)), Numbers(**executor->Weights(0)));
+}
+
+TEST(NetworkExecutor, ATeacherThatIsTheStudentsNetworkNeedsNoFit) {
+  const Setting s = Make(4, "ddpm-linear", "float32", Prediction::kEpsilon);
+  const std::shared_ptr<Module> network(SmallNetwork(s.signature, 16, 3));
+  const std::shared_ptr<Teacher> teacher = MakeNetworkTeacher(network, s.steps());
+  ExecutorOptions options = Options();
+  options.fit_updates = 0;
+  options.init = Init::kTeacher;
+  for (const std::int64_t pool : {0, 64}) {
+    const std::shared_ptr<Inputs> inputs =
+        MakeRolloutInputs(teacher, s.schedule, 4, pool, at::kFloat).value();
+    const Plan plan = Canonical(Strategy::kConsistency, 4);
+    const auto executor =
+        Executor::Create(teacher, *network, s.steps(), inputs, plan, options).value();
+    ASSERT_TRUE(executor->TrainAll().ok());
+    std::int64_t calls = 0;
+    for (const StudentRecord& merge : executor->records()) {
+      EXPECT_LT(merge.final_loss, merge.initial_loss);
+      calls += merge.teacher_calls;
+    }
+    // Consistency: [1, 2], [1, 3], [1, 4]. Rollouts to levels 2, 3, 4 take 2, 1, 0 steps, targets
+    // 2, 1, 1; a pool makes 4 levels once (level 4 costs nothing), [1, 2] needs all of them.
+    EXPECT_EQ(calls, pool == 0 ? 30 * 64 * (2 + 1 + 0 + 2 + 1 + 1) : pool * 4);
+  }
+}
+
+TEST(NetworkExecutor, WhatDoesNotFitIsSaidBeforeTraining) {
+  const Setting s = Make(4);
+  const Plan plan = Canonical(Strategy::kVanilla, 4);
+  const auto error = [&](const Setting& setting, const Plan& p, const ExecutorOptions& options) {
+    return std::string(Executor::Create(setting.teacher, *setting.student, setting.steps(),
+                                        setting.inputs, p, options)
+                           .status()
+                           .message());
+  };
+  ExecutorOptions options = Options();
+  options.batch = 0;
+  EXPECT_THAT(error(s, plan, options), HasSubstr("the batch is 0"));
+  options = Options();
+  options.iterations = 0;
+  EXPECT_THAT(error(s, plan, options), HasSubstr("updates per merge is 0"));
+  options = Options();
+  options.lr = std::numeric_limits<double>::quiet_NaN();
+  EXPECT_THAT(error(s, plan, options), HasSubstr("learning rate is nan"));
+  options = Options();
+  options.memory = 100;
+  EXPECT_THAT(error(s, plan, options), HasSubstr("needs a folder"));
+  options = Options();
+  options.gain_bound = 1;
+  EXPECT_THAT(error(s, plan, options), HasSubstr("remaining gain is 1"));
+  options = Options();
+  options.recipe.warmup = 31;
+  EXPECT_THAT(error(s, plan, options), HasSubstr("warmup"));
+  options = Options();
+  options.loss.weighting = Weighting::kSnr;
+  EXPECT_THAT(error(s, plan, options), AllOf(HasSubstr("weighting snr"), HasSubstr("level 4")));
+  EXPECT_THAT(error(s, Canonical(Strategy::kVanilla, 5), Options()), HasSubstr("5 teacher steps"));
+  Setting epsilon = Make(4);
+  epsilon.signature.prediction = Prediction::kEpsilon;
+  EXPECT_THAT(error(epsilon, plan, Options()),
+              AllOf(HasSubstr("zero terminal SNR"), HasSubstr("v_prediction")));
+  const auto executor = Create(s, Canonical(Strategy::kBoot, 4), Options());
+  EXPECT_EQ(executor->Train({2}).code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(executor->Train({9}).code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(executor->Weights(0).status().code(), absl::StatusCode::kFailedPrecondition);
+}
+
+TEST(NetworkExecutor, StatesOfOtherRunsAndDamagedOnesAreRefused) {
+  const Setting s = Make(4);
+  TemporaryFolder folder;
+  ExecutorOptions options = Options();
+  options.iterations = 2;
+  options.fit_updates = 2;
+  options.folder = folder.File("snapshots");
+  const Plan plan = Canonical(Strategy::kBoot, 4);
+  const auto executor = Create(s, plan, options);
+  ASSERT_TRUE(executor->Train({0}).ok());
+  const std::string path = folder.File("state");
+  EXPECT_EQ(executor->ReadState(path, "a").code(), absl::StatusCode::kNotFound);
+  ASSERT_TRUE(executor->WriteState(path, "a").ok());
+  EXPECT_EQ(Create(s, plan, options)->ReadState(path, "b").code(),
+            absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(Create(s, Canonical(Strategy::kVanilla, 4), options)->ReadState(path, "a").code(),
+            absl::StatusCode::kDataLoss);
+  const std::string good = ReadFile(path).value();
+  for (std::size_t at = 0; at < good.size(); at += 1 + good.size() / 97) {
+    std::string bad = good;
+    bad[at] = static_cast<char>(bad[at] ^ 0x41);
+    WritePlain(path, bad);
+    EXPECT_FALSE(Create(s, plan, options)->ReadState(path, "a").ok()) << at;
+    WritePlain(path, good.substr(0, at));
+    EXPECT_FALSE(Create(s, plan, options)->ReadState(path, "a").ok()) << at;
+  }
+  ASSERT_TRUE(WriteFileAtomically(path, good).ok());
+  EXPECT_TRUE(Create(s, plan, options)->ReadState(path, "a").ok());
+  // A snapshot that is gone, or is another.
+  const std::string snapshot = executor->snapshots().Path(executor->records()[0].snapshot);
+  ASSERT_TRUE(WriteFileAtomically(snapshot, "no").ok());
+  EXPECT_EQ(Create(s, plan, options)->ReadState(path, "a").code(), absl::StatusCode::kDataLoss);
+  std::filesystem::remove(snapshot);
+  EXPECT_FALSE(Create(s, plan, options)->ReadState(path, "a").ok());
+}
+
+TEST(NetworkExecutor, OneSampleOneDimensionOneStep) {
+  for (const int T : {1, 2, 1000}) {
+    Setting s;
+    s.schedule = LoadSchedule("ddpm-linear", T).value();
+    s.signature = SmallSignature(1, Prediction::kEpsilon);
+    s.teacher = MakeGaussianTeacher({0.5}, s.schedule, {1}).value();
+    s.inputs = MakeGaussianInputs({0.5}, s.schedule, {1}, at::kFloat).value();
+    s.student = SmallNetwork(s.signature, 4, 1);
+    ExecutorOptions options = Options();
+    options.batch = 1;
+    options.iterations = 1;
+    options.fit_updates = 2;
+    options.held_out_rows = 2;
+    options.block = 1;
+    const Plan plan = Canonical(Strategy::kVanilla, T);
+    const auto executor = Create(s, plan, options);
+    ASSERT_TRUE(executor->TrainAll().ok());
+    const auto errors = executor->Evaluate().value();
+    ASSERT_EQ(errors.size(), 1U);
+    EXPECT_TRUE(std::isfinite(errors[0].error.mean));
+    EXPECT_EQ(plan.size(), T == 1 ? 0 : 1);
+  }
+}
+
+}  // namespace
+}  // namespace mergeplan::network
