@@ -1,7 +1,9 @@
 #include "adapters/runtime/arguments.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <iterator>
 #include <type_traits>
 #include <utility>
 
@@ -10,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "adapters/linear/recipe.h"
+#include "adapters/runtime/network_options.h"
 #include "planner/base/status_macros.h"
 #include "planner/runs/run_info.h"
 #include "planner/schedule/schedule.h"
@@ -18,7 +21,9 @@ namespace mergeplan {
 namespace {
 
 constexpr char kMisuse[] = "mergeplan/misuse";
-constexpr char kTeachers[] = "analytic:SPECTRUM.toml, mixture:MIXTURE.toml";
+constexpr char kTeachers[] =
+    "analytic:SPECTRUM.toml, mixture:MIXTURE.toml, script:MODEL.toml, unet:FOLDER";
+constexpr const char* kKinds[] = {kAnalyticTeacher, kMixtureTeacher, kScriptTeacher, kUnetTeacher};
 
 // As a person would write it: for a number the fewest digits that mean it.
 template <typename T>
@@ -61,6 +66,16 @@ absl::Status SameSchedule(const DistillArguments& arguments, const PlanDocument&
   return Misuse(absl::StrCat("--schedule ", *arguments.schedule, ": the plan ", plan_path,
                              " was made for ", document.schedule_spec,
                              "; leave the option out or make another plan"));
+}
+
+absl::Status CheckNoNetwork(const DistillArguments& a) {
+  std::string option = a.network.given() != nullptr ? a.network.given() : "";
+  for (const auto& [name, text] : a.training) {
+    if (IsNetworkOption(name)) option = absl::StrCat("--", name);
+  }
+  if (option.empty()) return absl::OkStatus();
+  return Misuse(absl::StrCat(option, ": is of network students; the teacher is ", *a.teacher,
+                             ": name a network by --student-network, or leave the option out"));
 }
 
 // What the linear students of the analytic teacher need, and what they do not have.
@@ -146,7 +161,10 @@ absl::Status CheckArguments(const DistillArguments& arguments) {
   }
   if (a.teacher) {
     MP_ASSIGN_OR_RETURN(const TeacherName name, ParseTeacher(*a.teacher));
-    if (name.kind == kAnalyticTeacher) MP_RETURN_IF_ERROR(CheckLinear(a));
+    if (!HasNetworkStudents(a, name)) {
+      MP_RETURN_IF_ERROR(CheckNoNetwork(a));
+      if (name.kind == kAnalyticTeacher) MP_RETURN_IF_ERROR(CheckLinear(a));
+    }
   }
   return ParseParameters(a.parameters).status();
 }
@@ -188,7 +206,7 @@ absl::StatusOr<TeacherName> ParseTeacher(const std::string& teacher) {
   const size_t colon = teacher.find(':');
   TeacherName name{teacher.substr(0, colon), ""};
   if (colon == std::string::npos ||
-      (name.kind != kAnalyticTeacher && name.kind != kMixtureTeacher)) {
+      std::find(std::begin(kKinds), std::end(kKinds), name.kind) == std::end(kKinds)) {
     return Misuse(absl::StrCat("--teacher ", teacher, ": unknown kind of teacher '", name.kind,
                                "'; this version has: ", kTeachers));
   }
@@ -197,6 +215,14 @@ absl::StatusOr<TeacherName> ParseTeacher(const std::string& teacher) {
     return Misuse(absl::StrCat("--teacher ", teacher, ": no path, expected ", kTeachers));
   }
   return name;
+}
+
+bool IsNetwork(const TeacherName& name) {
+  return name.kind == kScriptTeacher || name.kind == kUnetTeacher;
+}
+
+bool HasNetworkStudents(const DistillArguments& arguments, const TeacherName& teacher) {
+  return IsNetwork(teacher) || arguments.network.student.has_value();
 }
 
 absl::StatusOr<std::map<std::string, std::string>> ParseParameters(

@@ -21,6 +21,26 @@ struct ExpertArguments {
   bool any() const { return fit_iterations || experts || hidden || train_time; }
 };
 
+// What is said of network students, besides how they are trained.
+struct NetworkArguments {
+  std::optional<std::string> student;   // KIND:PATH; absent: a copy of the teacher's network
+  std::optional<std::string> data;      // samples, as the planner reads them
+  std::optional<std::string> array;     // which one of an .npz
+  std::optional<std::int64_t> rows;     // of the data, at most
+  std::optional<std::string> spectrum;  // of the data, for plans and predictions
+  std::optional<double> memory;         // MB that frozen networks may take; absent: any
+  // The option that was given, if any.
+  const char* given() const {
+    return student    ? "--student-network"
+           : data     ? "--data"
+           : array    ? "--array"
+           : rows     ? "--data-rows"
+           : spectrum ? "--spectrum"
+           : memory   ? "--memory"
+                      : nullptr;
+  }
+};
+
 // What `mergeplan distill` was told. What is absent comes from the plan, from the run that is
 // resumed, or from a default.
 struct DistillArguments {
@@ -32,6 +52,7 @@ struct DistillArguments {
   std::optional<std::string> teacher, device, dtype;
   std::map<std::string, std::string> training;  // options of Recipe, by name without dashes
   ExpertArguments experts;
+  NetworkArguments network;
   std::vector<std::string> plugin_folders;
   std::vector<std::string> parameters;  // NAME=VALUE, for the plugin
   int threads = 0;
@@ -65,6 +86,10 @@ struct TeacherName {
 };
 // Misuse for another kind of teacher, with the kinds that there are, and for none.
 absl::StatusOr<TeacherName> ParseTeacher(const std::string& teacher);
+// Is it a network: script, unet?
+bool IsNetwork(const TeacherName& name);
+// Are the students networks? Those of a network are, and those of others where one is named.
+bool HasNetworkStudents(const DistillArguments& arguments, const TeacherName& teacher);
 
 // NAME=VALUE pairs as a map; misuse for one without '=' or a name that occurs twice.
 absl::StatusOr<std::map<std::string, std::string>> ParseParameters(

@@ -108,8 +108,8 @@ bool PrintFinished(const RunFolder& folder, bool json) {
   return false;
 }
 
-absl::Status ReadCheckpoint(const std::string& path, Training& training) {
-  const absl::Status status = training.ReadCheckpoint(path);
+absl::Status ReadCheckpoint(const std::string& folder, Training& training) {
+  const absl::Status status = training.ReadCheckpoint(folder);
   if (status.ok() || absl::IsNotFound(status)) return absl::OkStatus();
   return absl::Status(status.code(),
                       absl::StrCat(std::string(status.message()),
@@ -131,19 +131,20 @@ absl::StatusOr<int> Execute(const RunCase& run, const RunFolder& folder,
   };
   MP_RETURN_IF_ERROR(ranks.Agree(ranks.first() ? begin() : absl::OkStatus()));
 
-  const std::string checkpoint = folder.File("checkpoint.npz");
-  Checkpointer checkpointer(ranks.first() ? checkpoint : "", arguments.checkpoint_seconds);
+  const std::string& path = folder.path();
+  Checkpointer checkpointer(ranks.first() ? path : "", arguments.checkpoint_seconds);
   ProgressPrinter printer(run.plugin().name(), output.quiet || !ranks.first());
   Recorder recorder(ranks.first() ? folder.path() : "", run.document().plan);
   std::unique_ptr<Training> training;
   TrainingWatch watch;
   watch.communicator = ranks.communicator();
+  watch.folder = path;
   watch.stop = [&ranks] { return ranks.Stop(); };
   watch.checkpoint = [&](bool forced) { return checkpointer.Offer(*training, forced); };
   watch.progress = [&printer](const TrainingProgress& p) { printer.Show(p); };
   const auto prepare = [&]() -> absl::Status {
     MP_ASSIGN_OR_RETURN(training, run.Begin(watch));
-    if (arguments.resume) MP_RETURN_IF_ERROR(ReadCheckpoint(checkpoint, *training));
+    if (arguments.resume) MP_RETURN_IF_ERROR(ReadCheckpoint(path, *training));
     return recorder.Begin(*training);
   };
   MP_RETURN_IF_ERROR(ranks.Agree(prepare()));

@@ -12,6 +12,8 @@
 namespace mergeplan {
 namespace {
 
+constexpr char kCheckpoint[] = "/checkpoint.npz";
+
 class GaussianRun : public RunCase {
  public:
   explicit GaussianRun(Job job) : job_(std::move(job)) {}
@@ -29,6 +31,7 @@ class GaussianRun : public RunCase {
     info.teacher = kAnalyticTeacher;
     info.teacher_file = std::filesystem::absolute(job_.teacher.path()).string();
     info.teacher_sha256 = job_.teacher.sha256();
+    info.student = kLinearStudent;
     info.variances_sha256 = VariancesHash(job_.document.variances);
     info.basis = job_.teacher.basis();
     info.seed = static_cast<std::int64_t>(job_.seed);
@@ -88,12 +91,13 @@ absl::StatusOr<EvaluationResult> GaussianTraining::Evaluate() {
   return result;
 }
 
-absl::Status GaussianTraining::WriteCheckpoint(const std::string& path) const {
-  return mergeplan::WriteCheckpoint(executor_.Save(), job_.Fingerprint(), path);
+absl::Status GaussianTraining::WriteCheckpoint(const std::string& folder) const {
+  return mergeplan::WriteCheckpoint(executor_.Save(), job_.Fingerprint(), folder + kCheckpoint);
 }
 
-absl::Status GaussianTraining::ReadCheckpoint(const std::string& path) {
-  MP_ASSIGN_OR_RETURN(ExecutorState state, mergeplan::ReadCheckpoint(job_.Fingerprint(), path));
+absl::Status GaussianTraining::ReadCheckpoint(const std::string& folder) {
+  MP_ASSIGN_OR_RETURN(ExecutorState state,
+                      mergeplan::ReadCheckpoint(job_.Fingerprint(), folder + kCheckpoint));
   return executor_.Restore(std::move(state));
 }
 

@@ -25,8 +25,8 @@ class GaussianTraining : public Training {
   // Every trained operator stays in memory until the run ends: d numbers each.
   void Hold(int /*merge*/) override {}
   void Release(int /*merge*/) override {}
-  absl::Status WriteCheckpoint(const std::string& path) const override;
-  absl::Status ReadCheckpoint(const std::string& path) override;
+  absl::Status WriteCheckpoint(const std::string& folder) const override;
+  absl::Status ReadCheckpoint(const std::string& folder) override;
   absl::StatusOr<RunSummary> Summarize() override;
   absl::Status WriteResult(const std::string& folder) override;
 

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "adapters/runtime/expert_options.h"
+#include "adapters/runtime/flow_question.h"
 #include "adapters/runtime/resumed.h"
 #include "adapters/runtime/strategy.h"
 #include "planner/base/file.h"
@@ -20,7 +21,6 @@ namespace {
 
 constexpr std::uint64_t kTraits =
     MERGEPLAN_TEACHER_PREDICTS_X0 | MERGEPLAN_TEACHER_DATA_FREE | MERGEPLAN_TEACHER_HAS_SPECTRUM;
-constexpr double kTrainTime = 6.4;  // the paper's
 constexpr int kMostRows = 1 << 24;
 
 absl::Status CheckOptions(const DistillArguments& arguments) {
@@ -37,10 +37,6 @@ absl::Status CheckOptions(const DistillArguments& arguments) {
   if (arguments.feature_norm || arguments.basis) {
     return Misuse(absl::StrCat(arguments.basis ? "--basis" : "--feature-norm",
                                ": means nothing for a mixture; leave the option out"));
-  }
-  const std::optional<double>& time = arguments.experts.train_time;
-  if (time && !(*time > 0 && std::isfinite(*time))) {
-    return Misuse(absl::StrCat("--train-time ", *time, ": expected a positive, finite number"));
   }
   if (arguments.batch && *arguments.batch > kMostRows) {
     return Misuse(absl::StrCat("--batch ", *arguments.batch, ": expected 1 to ", kMostRows));
@@ -73,46 +69,6 @@ absl::Status AskAboutMoments(const MixtureTeacher& teacher, PlanDocument* docume
   return absl::OkStatus();
 }
 
-// A plan's file fixes schedule, start and blocks; an option must say the same.
-absl::Status FromPlan(const DistillArguments& arguments, PlanDocument* document) {
-  const std::string& path = *arguments.plan;
-  MP_ASSIGN_OR_RETURN(*document, ReadPlan(path));
-  MP_RETURN_IF_ERROR(CheckHasSchedule(*document, path));
-  MP_RETURN_IF_ERROR(CheckScheduleAndStart(arguments, *document, path));
-  const std::optional<double>& time = arguments.experts.train_time;
-  Budget& budget = document->budget;
-  if (budget.sgd) {
-    // Updates of linear students say nothing of these.
-    budget = Budget::Flow(time.value_or(kTrainTime));
-  } else if (time && *time != budget.train_time) {
-    return Misuse(absl::StrCat("--train-time ", *time, ": the plan ", path, " was made for ",
-                               budget.ToString(), "; leave the option out or make another plan"));
-  }
-  return absl::OkStatus();
-}
-
-absl::Status FromOptions(const DistillArguments& arguments, PlanDocument* document,
-                         Schedule* schedule) {
-  absl::StatusOr<Schedule> loaded = LoadSchedule(*arguments.schedule, arguments.teacher_steps);
-  if (!loaded.ok()) return AsMisuse(loaded.status());
-  *schedule = *std::move(loaded);
-  document->schedule_spec = *arguments.schedule;
-  document->alpha = schedule->alpha;
-  document->sigma = schedule->sigma;
-  document->data_scale = schedule->data_scale;
-  document->budget = Budget::Flow(arguments.experts.train_time.value_or(kTrainTime));
-  if (arguments.init) {
-    const absl::StatusOr<Init> init = ParseInit(*arguments.init);
-    if (!init.ok()) return AsMisuse(init.status());
-    document->init = *init;
-  }
-  const int blocks = arguments.student_steps.value_or(1);
-  if (blocks < 1 || blocks > schedule->steps()) {
-    return Misuse(absl::StrCat("--student-steps ", blocks, ": expected 1..", schedule->steps()));
-  }
-  return absl::OkStatus();
-}
-
 }  // namespace
 
 std::string MixtureJob::Fingerprint() const {
@@ -140,13 +96,7 @@ absl::StatusOr<MixtureJob> NewMixtureJob(const DistillArguments& arguments,
   job.seed = static_cast<std::uint64_t>(arguments.seed.value_or(0));
   MP_ASSIGN_OR_RETURN(const experts::Precision precision, PrecisionOf(arguments));
   PlanDocument& document = job.document;
-  if (arguments.plan) {
-    MP_RETURN_IF_ERROR(FromPlan(arguments, &document));
-    job.schedule = ScheduleOf(document);
-  } else {
-    if (!arguments.schedule) return Misuse("--schedule: missing, expected a name or a file");
-    MP_RETURN_IF_ERROR(FromOptions(arguments, &document, &job.schedule));
-  }
+  MP_ASSIGN_OR_RETURN(document, FlowQuestion(arguments, Init::kChild, &job.schedule));
   MP_ASSIGN_OR_RETURN(MixtureTeacher teacher, MixtureTeacher::Load(name.path));
   MP_RETURN_IF_ERROR(AskAboutMoments(teacher, &document));
   MP_ASSIGN_OR_RETURN(job.options, ParseExpertOptions(texts, teacher.dimensions()));
@@ -154,29 +104,14 @@ absl::StatusOr<MixtureJob> NewMixtureJob(const DistillArguments& arguments,
   job.options.precision = precision;
   job.options.init = document.init;
   job.options.threads = ThreadsOf(arguments);
-  absl::StatusOr<Model> model = ModelOf(document);
-  if (!model.ok()) return AsMisuse(model.status());
-
-  MP_ASSIGN_OR_RETURN(job.parameters, ParseParameters(arguments.parameters));
-  if (arguments.plan && !job.parameters.try_emplace("plan", *arguments.plan).second) {
-    return Misuse(absl::StrCat("--set plan=", job.parameters["plan"],
-                               ": the plan is given by --plan; leave one of them out"));
-  }
+  MP_ASSIGN_OR_RETURN(job.parameters, PluginParameters(arguments));
   MP_ASSIGN_OR_RETURN(job.plugin, NewPlugin(arguments.strategy.value_or(kPlanPlugin), arguments,
                                             job.parameters, kTraits));
-  const int blocks =
-      arguments.plan ? document.plan.student_steps() : arguments.student_steps.value_or(1);
-  PlanRequest request = RequestOf(document, job.schedule, blocks);
-  request.parameters = job.parameters;
-  MP_ASSIGN_OR_RETURN(document.plan, job.plugin->MakePlan(request, services));
-  MP_RETURN_IF_ERROR(ComputeFigures(*model, &document));
-  document.lower_bound = 0;
-  document.status = "unchecked";
-  document.guarantee =
-      absl::StrCat("the plan of the strategy ", job.plugin->name(),
-                   ", with figures of linear students of the Gaussian with the moments of the "
-                   "mixture; not compared with any other plan");
-  job.model = std::make_shared<Model>(*std::move(model));
+  MP_RETURN_IF_ERROR(AnswerFlowQuestion(arguments, job.schedule, *job.plugin, job.parameters,
+                                        services, "the Gaussian with the moments of the mixture",
+                                        &document));
+  MP_ASSIGN_OR_RETURN(Model model, ModelOf(document));
+  job.model = std::make_shared<Model>(std::move(model));
   job.teacher = std::make_shared<MixtureTeacher>(std::move(teacher));
   return job;
 }
@@ -189,11 +124,7 @@ absl::StatusOr<MixtureJob> ResumedMixtureJob(const DistillArguments& arguments,
   MixtureJob job;
   MP_ASSIGN_OR_RETURN(job.document, ResumedPlan(arguments, folder, kTraits));
   MP_RETURN_IF_ERROR(CheckScheduleAndStart(arguments, job.document, plan_file));
-  const std::optional<double>& time = arguments.experts.train_time;
-  if (time && *time != job.document.budget.train_time) {
-    return DiffersFromRun(folder, "--train-time", absl::StrCat(*time),
-                          job.document.budget.ToString());
-  }
+  MP_RETURN_IF_ERROR(CheckTrainTime(arguments, job.document, folder));
   MP_ASSIGN_OR_RETURN(const auto given, ExpertTexts(arguments));
   const absl::StatusOr<experts::ExecutorOptions> had = ParseExpertOptions(info.training, 1);
   if (!had.ok()) {

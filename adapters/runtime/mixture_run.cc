@@ -13,6 +13,8 @@
 namespace mergeplan {
 namespace {
 
+constexpr char kCheckpoint[] = "/checkpoint.npz";
+
 using experts::ErrorEstimate;
 using experts::StudentRecord;
 
@@ -33,6 +35,7 @@ class MixtureRun : public RunCase {
     info.teacher = kMixtureTeacher;
     info.teacher_file = std::filesystem::absolute(job_.teacher->path()).string();
     info.teacher_sha256 = job_.teacher->sha256();
+    info.student = kExpertsStudent;
     info.variances_sha256 = VariancesHash(job_.document.variances);
     info.basis = job_.document.basis;
     info.seed = static_cast<std::int64_t>(job_.seed);
@@ -115,12 +118,13 @@ absl::StatusOr<EvaluationResult> MixtureTraining::Evaluate() {
   return result;
 }
 
-absl::Status MixtureTraining::WriteCheckpoint(const std::string& path) const {
-  return experts::WriteState(executor_.Save(), job_.Fingerprint(), path);
+absl::Status MixtureTraining::WriteCheckpoint(const std::string& folder) const {
+  return experts::WriteState(executor_.Save(), job_.Fingerprint(), folder + kCheckpoint);
 }
 
-absl::Status MixtureTraining::ReadCheckpoint(const std::string& path) {
-  MP_ASSIGN_OR_RETURN(experts::ExecutorState state, experts::ReadState(job_.Fingerprint(), path));
+absl::Status MixtureTraining::ReadCheckpoint(const std::string& folder) {
+  MP_ASSIGN_OR_RETURN(experts::ExecutorState state,
+                      experts::ReadState(job_.Fingerprint(), folder + kCheckpoint));
   return executor_.Restore(std::move(state));
 }
 

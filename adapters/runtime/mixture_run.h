@@ -33,8 +33,8 @@ class MixtureTraining : public Training {
   absl::StatusOr<EvaluationResult> Evaluate() override;
   void Hold(int merge) override { executor_.Hold(merge); }
   void Release(int merge) override { executor_.Release(merge); }
-  absl::Status WriteCheckpoint(const std::string& path) const override;
-  absl::Status ReadCheckpoint(const std::string& path) override;
+  absl::Status WriteCheckpoint(const std::string& folder) const override;
+  absl::Status ReadCheckpoint(const std::string& folder) override;
   absl::StatusOr<RunSummary> Summarize() override;
   // Of the first seed.
   absl::Status WriteResult(const std::string& folder) override;

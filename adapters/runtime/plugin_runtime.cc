@@ -5,18 +5,18 @@
 
 namespace mergeplan {
 
-Checkpointer::Checkpointer(std::string path, double seconds)
-    : path_(std::move(path)), seconds_(seconds), last_(Clock::now()) {}
+Checkpointer::Checkpointer(std::string folder, double seconds)
+    : folder_(std::move(folder)), seconds_(seconds), last_(Clock::now()) {}
 
 absl::Status Checkpointer::Offer(const Training& training, bool forced) {
-  if (path_.empty()) return absl::OkStatus();
+  if (folder_.empty()) return absl::OkStatus();
   const Clock::time_point now = Clock::now();
   const double passed = std::chrono::duration<double>(now - last_).count();
   if (!forced) {
     if (passed < (requested_ ? 0.0 : seconds_)) return absl::OkStatus();
     if (seconds_ > 0 && passed < 20 * last_cost_) return absl::OkStatus();
   }
-  MP_RETURN_IF_ERROR(training.WriteCheckpoint(path_));
+  MP_RETURN_IF_ERROR(training.WriteCheckpoint(folder_));
   last_ = Clock::now();
   last_cost_ = std::chrono::duration<double>(last_ - now).count();
   requested_ = false;

@@ -20,8 +20,8 @@ namespace mergeplan {
 // take more than a twentieth of the time; then at the next occasion.
 class Checkpointer {
  public:
-  // Writes to `path` at least every `seconds` of training (0: at every occasion).
-  Checkpointer(std::string path, double seconds);
+  // Writes into `folder` at least every `seconds` of training (0: at every occasion).
+  Checkpointer(std::string folder, double seconds);
   // Keeps nothing.
   static Checkpointer Nowhere() { return {"", 0}; }
 
@@ -32,7 +32,7 @@ class Checkpointer {
 
  private:
   using Clock = std::chrono::steady_clock;
-  std::string path_;
+  std::string folder_;
   double seconds_;
   bool requested_ = false;
   Clock::time_point last_;

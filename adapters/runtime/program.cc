@@ -109,9 +109,46 @@ void AddExpertOptions(CLI::App* command, ExpertArguments& a) {
       "Time s of the linear model behind plans and predictions [6.4]");
 }
 
+// Of network students: those of a network teacher, and of any teacher with --student-network.
+void AddNetworkOptions(CLI::App* command, DistillArguments& a) {
+  CLI::Option_group* group = command->add_option_group(
+      "network",
+      "Of network students (--iterations [1000], --lr [0.0001], --optimizer [adam], --init "
+      "[child-jump], --fit-iterations [0; 1000 for a --student-network])");
+  Add(group, "--student-network", a.network.student,
+      "script:MODEL.toml or unet:FOLDER [a copy of the teacher's network]");
+  Add(group, "--data", a.network.data, "Samples to train on, as analyze reads them");
+  Add(group, "--array", a.network.array, "Which array of an .npz of --data");
+  Add(group, "--data-rows", a.network.rows, "Samples of --data to use, from the first [all]")
+      ->check(CLI::Range(std::int64_t{1}, kLargest));
+  Add(group, "--spectrum", a.network.spectrum,
+      "spectrum.toml of the data, for plans and predictions of the linear model");
+  Add(group, "--memory", a.network.memory,
+      "MB that frozen networks may take; others lie in files [no limit]");
+  const std::pair<const char*, const char*> options[] = {
+      {"inputs", "data (--data and noise), analytic, or rollout of the teacher [what there is]"},
+      {"pool-rows", "Rollouts that are made once and used again and again; 0: fresh ones [0]"},
+      {"loss", "Squared error in z, x0, epsilon or v [z]"},
+      {"weighting", "uniform, snr, truncated-snr or min-snr-gamma, over the levels [uniform]"},
+      {"gamma", "Of min-snr-gamma [5]"},
+      {"precision", "full, bf16 or fp16 (with a scaled loss) [full]"},
+      {"weights", "shared: one network for the merges of a round; separate [shared]"},
+      {"total-updates", "Updates of all merges together, in place of --iterations"},
+      {"gain-bound", "Stop a merge when less than this share of its gain is left [0: never]"},
+      {"held-out-rows", "Rows that errors are measured on [256]"},
+      {"deterministic", "yes: LibTorch's deterministic algorithms only [no]"}};
+  for (const auto& [name, help] : options) {
+    group->add_option_function<std::string>(
+        absl::StrCat("--", name),
+        [&a, name = std::string(name)](const std::string& text) { a.training[name] = text; }, help);
+  }
+}
+
 // What is asked: of every strategy alike.
 void AddQuestion(CLI::App* command, DistillArguments& a) {
-  Add(command, "--teacher", a.teacher, "analytic:SPECTRUM.toml or mixture:MIXTURE.toml");
+  Add(command, "--teacher", a.teacher,
+      "analytic:SPECTRUM.toml, mixture:MIXTURE.toml, script:MODEL.toml (a TorchScript network) or "
+      "unet:FOLDER");
   // Checked as text, since CLI11 only says of what the type does not hold that it cannot convert
   // it.
   const CLI::Range counts(1, std::numeric_limits<int>::max());
@@ -137,6 +174,7 @@ void AddQuestion(CLI::App* command, DistillArguments& a) {
       ->check(CLI::Range(std::int64_t{0}, kLargest));
   AddTrainingOptions(command, a);
   AddExpertOptions(command, a.experts);
+  AddNetworkOptions(command, a);
   Add(command, "--dtype", a.dtype, "float64 or float32 [float64]");
   Add(command, "--device", a.device, "cpu, cuda or cuda:N [cpu]");
   command->add_option("--threads", a.threads, "Threads of a training step; 0: all")

@@ -48,5 +48,9 @@ absl::StatusOr<std::shared_ptr<const RunCase>> NewMixtureRun(const DistillArgume
                                                              PlannerServices& services);
 absl::StatusOr<std::shared_ptr<const RunCase>> ResumedMixtureRun(const DistillArguments& arguments,
                                                                  const RunFolder& folder);
+absl::StatusOr<std::shared_ptr<const RunCase>> NewNetworkRun(const DistillArguments& arguments,
+                                                             PlannerServices& services);
+absl::StatusOr<std::shared_ptr<const RunCase>> ResumedNetworkRun(const DistillArguments& arguments,
+                                                                 const RunFolder& folder);
 
 }  // namespace mergeplan

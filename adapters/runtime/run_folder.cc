@@ -32,7 +32,8 @@ bool IsLeftover(const std::string& name) {
 
 // What only a run that had its run.toml leaves.
 bool IsOfATrainedRun(const std::string& name) {
-  return name == "checkpoint.npz" || name == "result.toml" || name == "result.npz" ||
+  return name == "checkpoint.npz" || name == "checkpoint.safetensors" || name == "snapshots" ||
+         name == "student" || name == "result.toml" || name == "result.npz" ||
          name == "merges.csv" || name == "losses.csv" || absl::StartsWith(name, "events.out.");
 }
 

@@ -34,6 +34,7 @@ struct TrainingWatch {
   std::function<void(const TrainingProgress&)> progress;
   // The processes that train together, all of which say the same by `stop`; null: this one alone.
   std::shared_ptr<const Communicator> communicator = nullptr;
+  std::string folder = {};  // of the run, for what a training puts aside; empty: there is none
 };
 
 // A plan being trained, whatever the teacher and the students are: what the command, its
@@ -60,11 +61,12 @@ class Training {
   virtual void Hold(int merge) = 0;
   virtual void Release(int merge) = 0;
 
-  // The state, the training in progress included; written beside and renamed.
-  virtual absl::Status WriteCheckpoint(const std::string& path) const = 0;
+  // The state, the training in progress included, into the run's folder; written beside and
+  // renamed.
+  virtual absl::Status WriteCheckpoint(const std::string& folder) const = 0;
   // Only before the first Train. NOT_FOUND where there is none; DATA_LOSS for a damaged one;
   // FAILED_PRECONDITION for one of another run or format.
-  virtual absl::Status ReadCheckpoint(const std::string& path) = 0;
+  virtual absl::Status ReadCheckpoint(const std::string& folder) = 0;
 
   // Figures of the student as it stands.
   virtual absl::StatusOr<RunSummary> Summarize() = 0;

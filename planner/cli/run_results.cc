@@ -66,7 +66,7 @@ absl::StatusOr<RunResults> ReadRunResults(const std::string& folder) {
   result.merges = std::move(finished.merges);
   result.standard_error = finished.summary.standard_error;
   const std::string arrays = folder + "/result.npz";
-  if (info.prediction == "moments") {
+  if (info.student != kLinearStudent) {
     // The students are no linear operators: there is no value for each dimension.
     result.linear = false;
     result.predicted_objective = finished.summary.predicted;

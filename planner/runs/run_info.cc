@@ -29,6 +29,7 @@ constexpr std::pair<const char*, std::string RunInfo::*> kTexts[] = {
     {"teacher", &RunInfo::teacher},
     {"teacher_file", &RunInfo::teacher_file},
     {"teacher_sha256", &RunInfo::teacher_sha256},
+    {"student", &RunInfo::student},
     {"variances_sha256", &RunInfo::variances_sha256},
     {"basis", &RunInfo::basis},
     {"dtype", &RunInfo::dtype},

@@ -12,6 +12,12 @@ namespace mergeplan {
 // Kinds of teachers, as `--teacher KIND:FILE` names them.
 inline constexpr char kAnalyticTeacher[] = "analytic";  // FILE: spectrum.toml
 inline constexpr char kMixtureTeacher[] = "mixture";    // FILE: mixture.toml
+inline constexpr char kScriptTeacher[] = "script";      // FILE: a TorchScript network, or its sidecar
+inline constexpr char kUnetTeacher[] = "unet";          // FILE: a folder of diffusers' UNet2DModel
+// Kinds of students.
+inline constexpr char kLinearStudent[] = "linear";    // a multiplication for every dimension
+inline constexpr char kExpertsStudent[] = "experts";  // affine mixtures of experts
+inline constexpr char kNetworkStudent[] = "network";
 
 enum class RunStatus { kRunning, kStopped, kFinished };
 std::string ToString(RunStatus status);  // "running", "stopped", "finished"
@@ -25,7 +31,8 @@ struct RunInfo {
   std::map<std::string, std::string> parameters;  // of the plugin
   std::string teacher;                            // its kind: kAnalyticTeacher, ...
   std::string teacher_file;                       // absolute path
-  std::string teacher_sha256;                     // of that file
+  std::string teacher_sha256;                     // of that file, or of the files that count in it
+  std::string student;                            // its kind: kLinearStudent, ...
   std::string variances_sha256;                   // that the plan was made for
   std::string basis;
   std::int64_t seed = 0;

@@ -79,6 +79,7 @@ class ReportCommand : public testing::Test {
     info.strategy = name;
     info.teacher = prediction == "moments" ? kMixtureTeacher : kAnalyticTeacher;
     info.teacher_file = spectrum.empty() ? folder_ + "/none.toml" : spectrum;
+    info.student = prediction == "moments" ? kExpertsStudent : kLinearStudent;
     info.basis = "given";
     info.dtype = "float64";
     info.device = "cpu";

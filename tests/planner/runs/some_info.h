@@ -17,6 +17,7 @@ inline RunInfo SomeInfo() {
   info.teacher = kAnalyticTeacher;
   info.teacher_file = "/data/spectrum.toml";
   info.teacher_sha256 = std::string(64, '1');
+  info.student = kLinearStudent;
   info.variances_sha256 = std::string(64, '2');
   info.basis = "pca";
   info.seed = 9223372036854775807;

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "adapters/network/module.h"
+#include "adapters/network/signature.h"
+#include "adapters/network/steps.h"
+#include "adapters/runtime/device.h"
+
+namespace mergeplan {
+
+// What of a network job touches tensors.
+
+// Type and device of states.
+at::TensorOptions StatesOf(const network::NetworkSteps& steps, const Device& device);
+// To the device, with numbers of the signature's type.
+absl::Status MoveNetwork(network::Module& module, const Device& device,
+                         const network::Signature& signature);
+
+struct LoadedData {
+  at::Tensor samples;  // [N, shape], on the CPU
+  std::string sha256;  // of their numbers
+};
+absl::StatusOr<LoadedData> LoadTrainingData(const std::string& path, const std::string& array,
+                                            std::int64_t rows, const network::Signature& signature);
+
+// "" stays "".
+std::string AbsolutePath(const std::string& path);
+
+}  // namespace mergeplan

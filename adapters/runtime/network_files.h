@@ -1,0 +1,28 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "adapters/network/module.h"
+#include "adapters/network/signature.h"
+#include "adapters/runtime/arguments.h"
+
+namespace mergeplan {
+
+// A network as it lies on disk.
+struct NetworkFile {
+  std::shared_ptr<network::Module> module;
+  network::Signature signature;
+  std::string kind, path;  // as it was named: script:model.toml
+  std::string sha256;      // of the files that determine what it computes
+};
+
+// Loads KIND:PATH. Misuse for a kind that is no network; errors of LoadScript and UNet2d::Load.
+absl::StatusOr<NetworkFile> LoadNetwork(const TeacherName& name);
+// Writes a network of the same kind, trained, so that it can be loaded as KIND:FOLDER/....
+absl::Status SaveNetwork(const network::Module& module, const NetworkFile& like,
+                         const std::string& folder);
+
+}  // namespace mergeplan
