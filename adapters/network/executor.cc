@@ -58,7 +58,7 @@ Executor::Executor(Frozen frozen, NetworkSteps steps, std::shared_ptr<Inputs> in
       inputs_(std::move(inputs)),
       plan_(plan),
       options_(std::move(options)),
-      held_out_(frozen_, inputs_, options_.held_out_seed, options_.held_out_rows, options_.block),
+      held_out_(MakeHeldOut()),
       holds_(plan.size()) {
   state_.merges.resize(plan.size());
   updates_ = options_.iterations;
@@ -131,6 +131,11 @@ absl::StatusOr<std::unique_ptr<Executor>> Executor::Create(
                            .status());
   }
   return executor;
+}
+
+HeldOut Executor::MakeHeldOut() const {
+  return HeldOut(frozen_, options_.held_out_inputs ? options_.held_out_inputs : inputs_,
+                 options_.held_out_seed, options_.held_out_rows, options_.block);
 }
 
 std::string Executor::Name(int merge) const {
@@ -586,8 +591,7 @@ absl::Status Executor::ReadState(const std::string& path, const std::string& fin
   for (const auto& [id, uses] : references) MP_RETURN_IF_ERROR(store->Adopt(id, uses));
   store->SetNext(std::max(state.next_snapshot, store->next()));
   frozen_.snapshots = std::move(store);
-  held_out_ =
-      HeldOut(frozen_, inputs_, options_.held_out_seed, options_.held_out_rows, options_.block);
+  held_out_ = MakeHeldOut();
   state_ = std::move(state);
   return absl::OkStatus();
 }

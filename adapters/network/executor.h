@@ -93,6 +93,9 @@ struct ExecutorOptions {
   LossOptions fit_loss = {LossSpace::kV, Weighting::kUniform, 5};
   std::int64_t held_out_rows = 256;
   std::uint64_t held_out_seed = 0x68656c64;
+  // Where held-out rows come from; null: the inputs of the training, in streams of their own (of
+  // data: the same samples with other noise).
+  std::shared_ptr<Inputs> held_out_inputs;
   std::int64_t block = 256;    // rows that are measured at a time
   std::string folder;          // of snapshots; needed for `memory` and to write the state
   std::int64_t memory = 0;     // bytes that snapshots may take; 0: no limit
@@ -170,6 +173,7 @@ class Executor {
   Executor(Frozen frozen, NetworkSteps steps, std::shared_ptr<Inputs> inputs, const Plan& plan,
            ExecutorOptions options);
 
+  HeldOut MakeHeldOut() const;
   int LandingOf(const Merge& merge) const;
   std::int64_t StartOf(int merge) const;
   bool StartsFromFit(int merge) const;

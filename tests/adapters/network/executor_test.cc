@@ -566,6 +566,67 @@ TEST(NetworkExecutor, ThePretrainedMnistNetworkIsDistilled) {
   for (int t = 1; t <= 4; ++t) EXPECT_EQ(again[t].time, steps.input(t).time);
 }
 
+// Two blocks: the error after each, both walks from the same noise.
+TEST(NetworkExecutor, ErrorsByLevel) {
+  const Setting s = Make(6, "edm");
+  ExecutorOptions options = Options();
+  options.held_out_inputs = MakeRolloutInputs(s.teacher, s.schedule, 1, 0, at::kFloat).value();
+  const Plan plan = Canonical(Strategy::kVanilla, 6, 2);
+  const auto executor = Create(s, plan, options);
+  ASSERT_TRUE(executor->TrainAll().ok());
+  const auto errors = executor->Evaluate().value();
+  ASSERT_EQ(errors.size(), 2U);
+  EXPECT_EQ(errors[0].level, 3);
+  EXPECT_EQ(errors[1].level, 0);
+  at::Tensor truth =
+      options.held_out_inputs
+          ->Draw(6, {options.held_out_seed, 0, 6, Lane::kHeldOut}, 0, options.held_out_rows)
+          .value();
+  at::Tensor student = truth;
+  const std::vector<Link> links = executor->Student().value();
+  ASSERT_EQ(links.size(), 2U);
+  for (int block = 0; block < 2; ++block) {
+    for (int t = 6 - 3 * block; t > 3 - 3 * block; --t) {
+      truth = s.teacher->Jump(truth, t, t - 1).value();
+    }
+    student = executor->Run({links[block]}, student).value();
+    const double expected = 0.25 * MeanDistance(student, truth);  // data_scale is 1/2
+    EXPECT_NEAR(errors[block].error.mean, expected, 1e-6 * expected);
+    EXPECT_GT(errors[block].error.low(), 0);
+  }
+}
+
+TEST(NetworkExecutor, StudentsThatCannotLearnAreNamed) {
+  const Setting s = Make(4);
+  const Plan plan = Canonical(Strategy::kVanilla, 4);
+  ExecutorOptions options = Options();
+  options.fit_updates = 0;
+  // Parameters that share their memory.
+  EXPECT_THAT(std::string(Executor::Create(s.teacher, *testing::TiedNetwork(s.signature), s.steps(),
+                                           s.inputs, plan, options)
+                              .status()
+                              .message()),
+              AllOf(HasSubstr("u"), HasSubstr("w"), HasSubstr("share their memory")));
+  // None at all.
+  EXPECT_THAT(std::string(Executor::Create(s.teacher, *testing::FixedNetwork(s.signature),
+                                           s.steps(), s.inputs, plan, options)
+                              .status()
+                              .message()),
+              HasSubstr("no parameter"));
+  // One that does not use its parameters has no gradient: it stays as it is, or says so.
+  Setting unused = Make(4);
+  unused.student = NetworkOf(unused.signature, "return z * 0.5");
+  const absl::Status status = Create(unused, plan, options)->TrainAll();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("merge [1, 4]"));
+  // A teacher that says NaN.
+  Setting bad = Make(4, "ddpm-linear");
+  bad.teacher = MakeNetworkTeacher(NetworkOf(bad.signature, "return z / (z - z)"), bad.steps());
+  const absl::Status nan = Create(bad, plan, options)->TrainAll();
+  EXPECT_EQ(nan.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(nan.message()), AllOf(HasSubstr("merge [1, 4]"), HasSubstr("update 1")));
+}
+
 TEST(NetworkExecutor, BudgetsAndEarlyStops) {
   const Setting s = Make(4);
   ExecutorOptions options = Options();

@@ -113,6 +113,22 @@ void WriteNetworkOf(const Signature& signature, const std::string& body, const s
   Script(signature, body).save(path);
 }
 
+std::unique_ptr<Module> TiedNetwork(const Signature& signature) {
+  torch::jit::Module module("Net");
+  const at::Tensor tensor =
+      at::full({signature.dimensions()}, 0.5, TypeOf(signature)).set_requires_grad(true);
+  module.register_parameter("w", tensor, false);
+  module.register_parameter("u", tensor, false);
+  module.define("def forward(self, z, time):\n    return z * self.w + self.u\n");
+  return Loaded(module, signature);
+}
+
+std::unique_ptr<Module> FixedNetwork(const Signature& signature) {
+  torch::jit::Module module("Net");
+  module.define("def forward(self, z, time):\n    return z * 0.5\n");
+  return Loaded(module, signature);
+}
+
 void WritePlain(const std::string& path, const std::string& bytes) {
   std::ofstream out(path, std::ios::binary | std::ios::trunc);
   out << bytes;

@@ -30,6 +30,10 @@ std::unique_ptr<Module> NetworkOf(const Signature& signature, const std::string&
 // The same as a file.
 void WriteNetworkOf(const Signature& signature, const std::string& body, const std::string& path);
 
+// Two parameters w and u that are one tensor; no parameter at all.
+std::unique_ptr<Module> TiedNetwork(const Signature& signature);
+std::unique_ptr<Module> FixedNetwork(const Signature& signature);
+
 // Without syncing, for files that are damaged by the hundred.
 void WritePlain(const std::string& path, const std::string& bytes);
 
