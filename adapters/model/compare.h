@@ -1,0 +1,28 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+
+namespace mergeplan::unet {
+class UNet2d;
+}
+
+namespace mergeplan::model {
+
+// How far one array of a reference is from what the network computes here.
+struct Difference {
+  std::string what;     // "output", "gradient conv_in.weight"
+  std::string dtype;    // of the network: float32 or float64
+  double relative = 0;  // largest difference over largest value
+  double largest = 0;   // the largest value
+};
+
+// Runs the network on an .npz with `sample` [B, C, H, W], `timesteps` [B] and, where it is class
+// conditional, `class_labels`: in float32 against `output` and in float64 against `output_f64`,
+// whichever are there; and the gradients of sum(output^2) in the parameters that `grad_names` lists
+// against grad_0, grad_1, … (and grad_0_f64, …). Leaves the network in the dtype of the last.
+absl::StatusOr<std::vector<Difference>> CompareUNet(unet::UNet2d& net, const std::string& npz);
+
+}  // namespace mergeplan::model
