@@ -38,11 +38,11 @@ void SetState(at::Generator generator, const at::Tensor& state) {
 
 class Forgetful : public torch::autograd::Function<Forgetful> {
  public:
-  static at::Tensor forward(AutogradContext* ctx, const variable_list& tensors,
+  static at::Tensor forward(AutogradContext* ctx, at::TensorList tensors,
                             const c10::intrusive_ptr<Held>& held) {
     if (held->generator.defined()) held->state = StateOf(held->generator);
     ctx->saved_data["held"] = c10::IValue::make_capsule(held);
-    ctx->save_for_backward(tensors);
+    ctx->save_for_backward(tensors.vec());
     return held->part(
         {tensors.begin(), tensors.begin() + static_cast<std::ptrdiff_t>(held->inputs)});
   }
@@ -96,7 +96,7 @@ at::Tensor Recompute(const Part& part, const std::vector<at::Tensor>& inputs,
   if (draws) held->generator = GeneratorOf(inputs.front());
   variable_list tensors(inputs.begin(), inputs.end());
   tensors.insert(tensors.end(), parameters.begin(), parameters.end());
-  return Forgetful::apply(tensors, held);
+  return Forgetful::apply(at::TensorList(tensors), held);
 }
 
 }  // namespace mergeplan::layers
