@@ -4,6 +4,7 @@
 #include <c10/util/Exception.h>
 
 #include <map>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "adapters/model/npz_tensors.h"
@@ -34,7 +35,7 @@ absl::Status CompareIn(unet::UNet2d& net, const NpzTensors& npz, at::ScalarType 
         npz.path(), ": output", suffix, " has another shape than what the network gives"));
   }
   differences.push_back({"output", word, RelativeDifference(output, expected),
-                         expected.numel() > 0 ? expected.abs().max().item<double>() : 0});
+                         expected.numel() > 0 ? expected.abs().max().item<double>() : 0, 0});
   if (!npz.Has("grad_names")) return absl::OkStatus();
   MP_ASSIGN_OR_RETURN(const std::vector<std::string> names, npz.Names("grad_names"));
   Parameters parameters;
@@ -44,8 +45,9 @@ absl::Status CompareIn(unet::UNet2d& net, const NpzTensors& npz, at::ScalarType 
   }
   output.square().sum().backward();
   for (size_t k = 0; k < names.size(); ++k) {
-    const std::string key = absl::StrCat("grad_", k, suffix);
-    if (!npz.Has(key)) continue;
+    const std::string narrow = absl::StrCat("grad_", k), wide = narrow + "_f64";
+    const std::string key = npz.Has(wide) ? wide : narrow;
+    if (!npz.Has(key) || (key == narrow && dtype == at::kDouble)) continue;
     const auto at = parameters.find(names[k]);
     if (at == parameters.end()) {
       return absl::InvalidArgumentError(absl::StrCat(npz.path(), ": grad_names has ", names[k],
@@ -56,9 +58,14 @@ absl::Status CompareIn(unet::UNet2d& net, const NpzTensors& npz, at::ScalarType 
       return absl::InvalidArgumentError(
           absl::StrCat(npz.path(), ": ", key, " has another shape than ", names[k]));
     }
-    differences.push_back({"gradient " + names[k], word,
-                           RelativeDifference(at->second.grad(), gradient),
-                           gradient.abs().max().item<double>()});
+    Difference difference{"gradient " + names[k], word,
+                          RelativeDifference(at->second.grad(), gradient),
+                          gradient.numel() > 0 ? gradient.abs().max().item<double>() : 0, 0};
+    if (dtype == at::kFloat && key == wide && npz.Has(narrow)) {
+      MP_ASSIGN_OR_RETURN(const at::Tensor rounded, npz.Read(narrow, at::kDouble));
+      difference.rounding = RelativeDifference(rounded, gradient);
+    }
+    differences.push_back(std::move(difference));
   }
   for (auto& [name, tensor] : parameters) tensor.mutable_grad() = at::Tensor();
   return absl::OkStatus();

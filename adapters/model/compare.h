@@ -22,7 +22,8 @@ struct Difference {
 // Runs the network on an .npz with `sample` [B, C, H, W], `timesteps` [B] and, where it is class
 // conditional, `class_labels`: in float32 against `output` and in float64 against `output_f64`,
 // whichever are there; and the gradients of sum(output^2) in the parameters that `grad_names` lists
-// against grad_0, grad_1, … (and grad_0_f64, …). Leaves the network in the dtype of the last.
+// against grad_0_f64, grad_1_f64, … (in float32 grad_0, … where there are no others). Leaves the
+// network in the dtype of the last.
 absl::StatusOr<std::vector<Difference>> CompareUNet(unet::UNet2d& net, const std::string& npz);
 
 }  // namespace mergeplan::model

@@ -126,10 +126,12 @@ void AppendComparison(const Json& compare, std::string& text) {
   absl::StrAppend(&text, "compared with ", compare["file"].get<std::string>(),
                   " (largest difference over largest value)\n");
   for (const Json& d : compare["differences"]) {
-    const double relative = d["relative"].is_null() ? INFINITY : d["relative"].get<double>();
-    absl::StrAppendFormat(&text, "  %-8s %10.2e  %s%s\n", d["dtype"].get<std::string>(), relative,
-                          d["what"].get<std::string>(),
-                          relative <= tolerance ? "" : "  <- beyond the tolerance");
+    const double rounding = d["rounding"].get<double>();
+    absl::StrAppendFormat(
+        &text, "  %-8s %10.2e  %s%s%s\n", d["dtype"].get<std::string>(),
+        d["relative"].get<double>(), d["what"].get<std::string>(),
+        rounding > 0 ? absl::StrFormat(" (the reference's own float32: %.2e)", rounding) : "",
+        d["within"].get<bool>() ? "" : "  <- beyond the tolerance");
   }
   absl::StrAppendFormat(&text, "  %s %g\n",
                         compare["within"].get<bool>() ? "all within" : "not within", tolerance);
@@ -213,10 +215,14 @@ Json DescribeComparison(const std::vector<Difference>& differences, const std::s
   Json list = Json::array();
   bool within = true;
   for (const Difference& d : differences) {
-    within = within && d.relative <= tolerance;
+    within = within && d.Within(tolerance);
     // JSON has no infinity: null.
-    list.push_back(
-        {{"what", d.what}, {"dtype", d.dtype}, {"relative", d.relative}, {"largest", d.largest}});
+    list.push_back({{"what", d.what},
+                    {"dtype", d.dtype},
+                    {"relative", d.relative},
+                    {"largest", d.largest},
+                    {"rounding", d.rounding},
+                    {"within", d.Within(tolerance)}});
   }
   return {{"file", file}, {"tolerance", tolerance}, {"within", within}, {"differences", list}};
 }
