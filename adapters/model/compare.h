@@ -17,6 +17,11 @@ struct Difference {
   std::string dtype;    // of the network: float32 or float64
   double relative = 0;  // largest difference over largest value
   double largest = 0;   // the largest value
+  // How far the reference's own float32 is from its float64, for gradients in float32: these are
+  // compared with the float64 ones, and this much is rounding that any order of sums may have.
+  double rounding = 0;
+
+  bool Within(double tolerance) const { return relative <= tolerance + rounding; }
 };
 
 // Runs the network on an .npz with `sample` [B, C, H, W], `timesteps` [B] and, where it is class

@@ -85,7 +85,7 @@ TEST_P(Golden, OutputsAndGradientsAreThoseOfDiffusers) {
     ASSERT_EQ(net->Parameters().size(), norms.size());
     const double largest = *std::max_element(norms.begin(), norms.end());
     for (size_t k = 0; k < norms.size(); ++k) {
-      const auto& [name, tensor] = net->Parameters()[k];
+      const auto [name, tensor] = net->Parameters()[k];
       ASSERT_TRUE(tensor.grad().defined()) << name;
       EXPECT_NEAR(tensor.grad().norm().item<double>(), norms[k], tolerance * largest) << name;
     }
