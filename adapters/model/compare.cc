@@ -3,6 +3,7 @@
 #include <ATen/core/Tensor.h>
 #include <c10/util/Exception.h>
 
+#include <algorithm>
 #include <map>
 #include <utility>
 
@@ -44,6 +45,15 @@ absl::Status CompareIn(unet::UNet2d& net, const NpzTensors& npz, at::ScalarType 
     parameters.emplace(name, tensor);
   }
   output.square().sum().backward();
+  double steepest = 0;
+  for (const auto& [name, tensor] : parameters) {
+    if (tensor.grad().defined()) {
+      steepest = std::max(steepest, tensor.grad().abs().max().item<double>());
+    }
+  }
+  // Some gradients are zero, such as that of a key's bias, and their values are rounding of
+  // others'.
+  const double least = steepest * (dtype == at::kFloat ? 1e-3 : 1e-9);
   for (size_t k = 0; k < names.size(); ++k) {
     const std::string narrow = absl::StrCat("grad_", k), wide = narrow + "_f64";
     const std::string key = npz.Has(wide) ? wide : narrow;
@@ -59,11 +69,11 @@ absl::Status CompareIn(unet::UNet2d& net, const NpzTensors& npz, at::ScalarType 
           absl::StrCat(npz.path(), ": ", key, " has another shape than ", names[k]));
     }
     Difference difference{"gradient " + names[k], word,
-                          RelativeDifference(at->second.grad(), gradient),
+                          RelativeDifference(at->second.grad(), gradient, least),
                           gradient.numel() > 0 ? gradient.abs().max().item<double>() : 0, 0};
     if (dtype == at::kFloat && key == wide && npz.Has(narrow)) {
       MP_ASSIGN_OR_RETURN(const at::Tensor rounded, npz.Read(narrow, at::kDouble));
-      difference.rounding = RelativeDifference(rounded, gradient);
+      difference.rounding = RelativeDifference(rounded, gradient, least);
     }
     differences.push_back(std::move(difference));
   }

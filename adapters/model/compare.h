@@ -13,10 +13,12 @@ namespace mergeplan::model {
 
 // How far one array of a reference is from what the network computes here.
 struct Difference {
-  std::string what;     // "output", "gradient conv_in.weight"
-  std::string dtype;    // of the network: float32 or float64
-  double relative = 0;  // largest difference over largest value
-  double largest = 0;   // the largest value
+  std::string what;   // "output", "gradient conv_in.weight"
+  std::string dtype;  // of the network: float32 or float64
+  // Largest difference over largest value (of a gradient: or over a thousandth, in float64 1e-9, of
+  // the network's steepest, since a gradient that is zero is rounding noise).
+  double relative = 0;
+  double largest = 0;  // the largest value
   // How far the reference's own float32 is from its float64, for gradients in float32: these are
   // compared with the float64 ones, and this much is rounding that any order of sums may have.
   double rounding = 0;

@@ -51,12 +51,13 @@ absl::StatusOr<std::vector<std::string>> NpzTensors::Names(const std::string& na
   return list;
 }
 
-double RelativeDifference(const at::Tensor& found, const at::Tensor& expected) {
+double RelativeDifference(const at::Tensor& found, const at::Tensor& expected, double least) {
   constexpr double kInfinite = std::numeric_limits<double>::infinity();
   if (found.sizes() != expected.sizes()) return kInfinite;
   if (expected.numel() == 0) return 0;
   const at::Tensor a = found.detach().to(at::kCPU, at::kDouble), b = expected.to(at::kDouble);
-  const double scale = b.abs().max().item<double>(), most = a.sub(b).abs().max().item<double>();
+  const double scale = std::max(b.abs().max().item<double>(), least);
+  const double most = a.sub(b).abs().max().item<double>();
   const double relative = scale > 0 ? most / scale : most;
   return relative >= 0 && scale < kInfinite ? relative : kInfinite;
 }

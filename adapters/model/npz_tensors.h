@@ -25,8 +25,8 @@ class NpzTensors {
   std::vector<std::string> names_;
 };
 
-// The largest difference divided by the largest value of `expected` (or, where that is 0, the
-// largest difference); infinite where something is not a number or the shapes differ.
-double RelativeDifference(const at::Tensor& found, const at::Tensor& expected);
+// The largest difference divided by the largest value of `expected`, or by `least` where that is
+// more (by 1 where both are 0); infinite where something is not a number or the shapes differ.
+double RelativeDifference(const at::Tensor& found, const at::Tensor& expected, double least = 0);
 
 }  // namespace mergeplan::model
