@@ -12,6 +12,7 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "adapters/model/model_command.h"
 #include "adapters/runtime/bench_command.h"
 #include "adapters/runtime/device.h"
 #include "adapters/runtime/distill.h"
@@ -229,6 +230,29 @@ CLI::App* AddBench(CLI::App& app, BenchArguments& a, BenchOutput& output) {
   return command;
 }
 
+constexpr char kModelExample[] = R"(
+Example:
+  mergeplan model models/ddpm/unet
+  mergeplan model models/ddpm/unet --compare io.npz --json
+
+Exit codes: 0 done, 1 it cannot be read or a difference is beyond the tolerance, 2 misuse.
+)";
+
+CLI::App* AddModel(CLI::App& app, ModelArguments& a) {
+  CLI::App* command = app.add_subcommand(
+      "model", "Says what a diffusers UNet2DModel folder is, and how far it is from a reference");
+  command->add_option("folder", a.folder, "Folder with config.json and weights, or a pipeline's")
+      ->required();
+  Add(command, "--compare", a.compare,
+      ".npz with sample, timesteps, output and gradients as diffusers computes them");
+  command->add_option("--tolerance", a.tolerance, "Largest difference over largest value")
+      ->check(Real([](double x) { return x >= 0; }, "0 or more"))
+      ->capture_default_str();
+  command->add_flag("--json", a.json, "Print one JSON object");
+  command->footer(kModelExample);
+  return command;
+}
+
 // `--strategy NAME --help` goes on with that plugin's own parameters, from its manifest: none of
 // its code runs.
 int HelpWithParameters(const DistillArguments& arguments) {
@@ -263,7 +287,10 @@ int RunProgram(int argc, const char* const* argv) {
   BenchOutput bench_output;
   CLI::App* distill = AddDistill(app, arguments, output);
   CLI::App* bench = AddBench(app, bench_arguments, bench_output);
-  const std::string command = argc > 1 && std::string(argv[1]) == "bench" ? "bench" : "distill";
+  ModelArguments model_arguments;
+  CLI::App* model = AddModel(app, model_arguments);
+  std::string command = argc > 1 ? argv[1] : "";
+  if (command != "bench" && command != "model") command = "distill";
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& done) {  // --help, --version
@@ -280,8 +307,15 @@ int RunProgram(int argc, const char* const* argv) {
   std::signal(SIGXFSZ, SIG_IGN);
   DivertStdout();
   bench_output.file_given = bench->count("--output") > 0;
-  const int code = bench->parsed() ? RunBenchCommand(bench_arguments, bench_output)
-                                   : RunDistill(arguments, output);
+  const auto run = [&] {
+    if (bench->parsed()) return RunBenchCommand(bench_arguments, bench_output);
+    if (model->parsed()) {
+      RestoreStdout();  // no plugins here
+      return RunModelCommand(model_arguments);
+    }
+    return RunDistill(arguments, output);
+  };
+  const int code = run();
   RestoreStdout();
   if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
     std::fprintf(stderr, "mergeplan %s: the output could not be written to stdout\n",

@@ -11,6 +11,7 @@
 #include <filesystem>
 #include <memory>
 #include <system_error>
+#include <utility>
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
@@ -48,24 +49,17 @@ void SyncFolderOf(const std::string& path) {
   ::close(fd);
 }
 
-// Writes everything and closes. Errors name `path`, which need not be the open file's own name.
-absl::Status WriteAndClose(int fd, std::string_view bytes, bool sync, const std::string& path) {
-  absl::Status status;
-  while (!bytes.empty() && status.ok()) {
+// Writes everything. Errors name `path`, which need not be the open file's own name.
+absl::Status WriteAll(int fd, std::string_view bytes, const std::string& path) {
+  while (!bytes.empty()) {
     const ssize_t n = ::write(fd, bytes.data(), bytes.size());
     if (n >= 0) {
       bytes.remove_prefix(static_cast<size_t>(n));
     } else if (errno != EINTR) {
-      status = absl::ErrnoToStatus(errno, absl::StrCat(path, ": writing failed"));
+      return absl::ErrnoToStatus(errno, absl::StrCat(path, ": writing failed"));
     }
   }
-  if (status.ok() && sync && ::fsync(fd) != 0) {
-    status = absl::ErrnoToStatus(errno, absl::StrCat(path, ": syncing failed"));
-  }
-  if (::close(fd) != 0 && status.ok()) {
-    status = absl::ErrnoToStatus(errno, absl::StrCat(path, ": closing failed"));
-  }
-  return status;
+  return absl::OkStatus();
 }
 
 class Sha256Stream {
@@ -108,39 +102,71 @@ absl::StatusOr<std::string> ReadFile(const std::string& path) {
   return out;
 }
 
-absl::Status WriteFileAtomically(const std::string& path, std::string_view bytes) {
+absl::StatusOr<AtomicFile> AtomicFile::Create(const std::string& path) {
   struct stat old = {};
   const bool exists = ::stat(path.c_str(), &old) == 0;
   if (exists && S_ISDIR(old.st_mode)) {
     return absl::InvalidArgumentError(absl::StrCat(path, ": is a folder, expected a file"));
   }
+  AtomicFile file;
+  file.path_ = file.target_ = path;
   if (exists && !S_ISREG(old.st_mode)) {
-    const int fd = ::open(path.c_str(), O_WRONLY | O_CLOEXEC);
-    if (fd < 0) return absl::ErrnoToStatus(errno, absl::StrCat(path, ": cannot be written"));
-    return WriteAndClose(fd, bytes, /*sync=*/false, path);
+    file.fd_ = ::open(path.c_str(), O_WRONLY | O_CLOEXEC);
+  } else {
+    std::error_code ec;
+    if (exists && std::filesystem::is_symlink(path, ec)) {
+      const std::filesystem::path real = std::filesystem::canonical(path, ec);
+      if (!ec) file.target_ = real.string();
+    }
+    static std::atomic<unsigned> counter{0};
+    file.beside_ = absl::StrCat(file.target_, ".tmp-", ::getpid(), "-", counter.fetch_add(1));
+    file.fd_ = ::open(file.beside_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
   }
+  if (file.fd_ < 0) {
+    const int error = errno;
+    file.beside_.clear();
+    return absl::ErrnoToStatus(error, absl::StrCat(path, ": cannot be written"));
+  }
+  // A file that is replaced keeps its permissions.
+  if (exists && !file.beside_.empty()) ::fchmod(file.fd_, old.st_mode & 07777);
+  return file;
+}
 
-  std::string target = path;
-  std::error_code ec;
-  if (exists && std::filesystem::is_symlink(path, ec)) {
-    const std::filesystem::path real = std::filesystem::canonical(path, ec);
-    if (!ec) target = real.string();
+AtomicFile::AtomicFile(AtomicFile&& other) noexcept
+    : path_(std::move(other.path_)),
+      target_(std::move(other.target_)),
+      beside_(std::exchange(other.beside_, {})),
+      fd_(std::exchange(other.fd_, -1)) {}
+
+AtomicFile::~AtomicFile() {
+  if (fd_ >= 0) ::close(fd_);
+  if (!beside_.empty()) ::unlink(beside_.c_str());
+}
+
+absl::Status AtomicFile::Append(std::string_view bytes) { return WriteAll(fd_, bytes, path_); }
+
+absl::Status AtomicFile::Commit() {
+  const bool renames = !beside_.empty();
+  absl::Status status;
+  if (renames && ::fsync(fd_) != 0) {
+    status = absl::ErrnoToStatus(errno, absl::StrCat(path_, ": syncing failed"));
   }
-  static std::atomic<unsigned> counter{0};
-  const std::string beside = absl::StrCat(target, ".tmp-", ::getpid(), "-", counter.fetch_add(1));
-  const int fd = ::open(beside.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-  if (fd < 0) return absl::ErrnoToStatus(errno, absl::StrCat(path, ": cannot be written"));
-  if (exists) ::fchmod(fd, old.st_mode & 07777);  // a file that is replaced keeps its permissions
-  absl::Status status = WriteAndClose(fd, bytes, /*sync=*/true, path);
-  if (status.ok() && std::rename(beside.c_str(), target.c_str()) != 0) {
-    status = absl::ErrnoToStatus(errno, absl::StrCat(path, ": cannot be replaced"));
+  if (::close(std::exchange(fd_, -1)) != 0 && status.ok()) {
+    status = absl::ErrnoToStatus(errno, absl::StrCat(path_, ": closing failed"));
   }
-  if (!status.ok()) {
-    ::unlink(beside.c_str());
-    return status;
+  if (!status.ok() || !renames) return status;
+  if (std::rename(beside_.c_str(), target_.c_str()) != 0) {
+    return absl::ErrnoToStatus(errno, absl::StrCat(path_, ": cannot be replaced"));
   }
-  SyncFolderOf(target);
+  beside_.clear();
+  SyncFolderOf(target_);
   return absl::OkStatus();
+}
+
+absl::Status WriteFileAtomically(const std::string& path, std::string_view bytes) {
+  MP_ASSIGN_OR_RETURN(AtomicFile file, AtomicFile::Create(path));
+  MP_RETURN_IF_ERROR(file.Append(bytes));
+  return file.Commit();
 }
 
 absl::Status MakeDirectories(const std::string& path) {

@@ -20,6 +20,31 @@ absl::StatusOr<std::string> ReadFile(const std::string& path);
 // `path`.tmp-PID-K behind. Errors name `path` and what the system said; the old file then stands.
 absl::Status WriteFileAtomically(const std::string& path, std::string_view bytes);
 
+// The same for what is written piece by piece, so that large files need not lie in memory.
+class AtomicFile {
+ public:
+  // Errors as of WriteFileAtomically.
+  static absl::StatusOr<AtomicFile> Create(const std::string& path);
+  // What was not committed is gone, and the old file stands.
+  ~AtomicFile();
+  AtomicFile(AtomicFile&& other) noexcept;
+  AtomicFile(const AtomicFile&) = delete;
+  AtomicFile& operator=(const AtomicFile&) = delete;
+  AtomicFile& operator=(AtomicFile&&) = delete;
+
+  absl::Status Append(std::string_view bytes);
+  // Syncs, renames and closes; nothing may follow.
+  absl::Status Commit();
+
+ private:
+  AtomicFile() = default;
+
+  std::string path_;    // as the caller says it
+  std::string target_;  // behind a symbolic link
+  std::string beside_;  // empty where the target is no regular file
+  int fd_ = -1;
+};
+
 // mkdir -p.
 absl::Status MakeDirectories(const std::string& path);
 

@@ -28,6 +28,10 @@ constexpr Companion kCompanions[] = {
      "Train several strategies and compare predicted with achieved (needs LibTorch)",
      "builds that have LibTorch (preset \"release\")",
      "nothing was written, run the command again"},
+    {"model", "mergeplan-torch", true,
+     "Say what a pretrained network is and how far from a reference (needs LibTorch)",
+     "builds that have LibTorch (preset \"release\")",
+     "nothing was written, run the command again"},
     {"plugins", "mergeplan-plugins", false, "List, show and check strategy plugins", "every build",
      "nothing was changed, run the command again"},
 };
