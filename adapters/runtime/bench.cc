@@ -15,6 +15,7 @@
 #include "adapters/runtime/bench_case.h"
 #include "adapters/runtime/result.h"
 #include "planner/base/status_macros.h"
+#include "planner/runs/run_info.h"
 #include "plugins/host/services.h"
 
 namespace mergeplan {
@@ -48,8 +49,14 @@ std::string LabelOf(const std::string& strategy, const std::vector<std::string>&
   return same == 1 ? label : strategy;
 }
 
-bool IsMixture(const BenchArguments& arguments) {
-  return absl::StartsWith(*arguments.question.teacher, "mixture:");
+absl::StatusOr<std::shared_ptr<const BenchCase>> CaseOf(const DistillArguments& arguments,
+                                                        std::shared_ptr<MixtureFits> fits,
+                                                        PlannerServices& services) {
+  MP_ASSIGN_OR_RETURN(const TeacherName name, ParseTeacher(*arguments.teacher));
+  if (HasNetworkStudents(arguments, name)) return NetworkCase(arguments, services);
+  MP_RETURN_IF_ERROR(CheckArguments(arguments));
+  if (name.kind == kMixtureTeacher) return MixtureCase(arguments, std::move(fits), services);
+  return GaussianCase(arguments, services);
 }
 
 // One strategy of the list, ready to be run.
@@ -143,7 +150,9 @@ absl::Status CheckBench(const BenchArguments& arguments) {
     }
   }
   if (!arguments.question.teacher) {
-    return Misuse("--teacher: missing, expected analytic:SPECTRUM.toml or mixture:MIXTURE.toml");
+    return Misuse(
+        "--teacher: missing, expected analytic:SPECTRUM.toml, mixture:MIXTURE.toml, "
+        "script:MODEL.toml or unet:FOLDER");
   }
   return absl::OkStatus();
 }
@@ -189,7 +198,7 @@ absl::StatusOr<BenchResult> RunBench(const BenchArguments& arguments, const Benc
   for (const std::string& name : names) {
     const DistillArguments one = ArgumentsFor(arguments, name);
     absl::StatusOr<std::shared_ptr<const BenchCase>> prepared =
-        IsMixture(arguments) ? MixtureCase(one, fits, services) : GaussianCase(one, services);
+        CaseOf(one, fits, services);
     if (watch.stop()) return absl::CancelledError("stopped before the training began");
     if (!prepared.ok() && IsMisuse(prepared.status())) {
       return Misuse(absl::StrReplaceAll(std::string(prepared.status().message()),

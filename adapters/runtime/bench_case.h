@@ -52,4 +52,8 @@ absl::StatusOr<std::shared_ptr<const BenchCase>> MixtureCase(const DistillArgume
                                                              std::shared_ptr<MixtureFits> fits,
                                                              PlannerServices& services);
 
+// The same with network students, of a network teacher or of another one.
+absl::StatusOr<std::shared_ptr<const BenchCase>> NetworkCase(const DistillArguments& arguments,
+                                                             PlannerServices& services);
+
 }  // namespace mergeplan
