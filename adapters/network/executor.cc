@@ -14,6 +14,7 @@
 #include "adapters/network/fingerprint.h"
 #include "adapters/network/state_file.h"
 #include "adapters/network/wrapper.h"
+#include "planner/base/memory.h"
 #include "planner/base/status_macros.h"
 #include "planner/runs/curve_updates.h"
 
@@ -465,7 +466,7 @@ absl::Status Executor::Measure(Trainer& trainer, const std::vector<int>& merges,
       record.teacher.mean *= native;
       record.teacher.standard_error *= native;
     }
-    record.peak_memory = PeakMemory();
+    record.peak_memory = PeakMemoryBytes();
   }
   MP_ASSIGN_OR_RETURN(const std::int64_t id, frozen_.snapshots->Put(std::move(module)));
   if (merges.empty()) {

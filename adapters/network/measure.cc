@@ -3,7 +3,6 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/cat.h>
-#include <sys/resource.h>
 
 #include <algorithm>
 #include <cmath>
@@ -112,12 +111,6 @@ absl::StatusOr<ErrorEstimate> SquaredDistance(const at::Tensor& a, const at::Ten
     if (out.rows > 1) out.standard_error = std::sqrt(deviations / (n - 1) / n);
     return out;
   });
-}
-
-std::int64_t PeakMemory() {
-  rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
-  return std::int64_t{usage.ru_maxrss} * 1024;
 }
 
 }  // namespace mergeplan::network

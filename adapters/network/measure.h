@@ -58,7 +58,4 @@ class HeldOut {
 
 absl::StatusOr<ErrorEstimate> SquaredDistance(const at::Tensor& a, const at::Tensor& b);
 
-// The largest memory that this process has had so far, in bytes.
-std::int64_t PeakMemory();
-
 }  // namespace mergeplan::network

@@ -7,8 +7,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "adapters/runtime/arguments.h"
-#include "adapters/runtime/bench.h"
+#include "adapters/runtime/bench_row.h"
 #include "planner/plan/io/document.h"
 #include "plugins/host/host.h"
 
@@ -37,23 +36,5 @@ class BenchCase {
   // Trains `trials` times and fills in what came out. CANCELLED when watch.stop said so.
   virtual absl::Status Run(int trials, const BenchWatch& watch, BenchRow* row) const = 0;
 };
-
-// `arguments` name one strategy or plan. The students are linear; trials are runs with seeds that
-// follow each other.
-absl::StatusOr<std::shared_ptr<const BenchCase>> GaussianCase(const DistillArguments& arguments,
-                                                              PlannerServices& services);
-
-// What all strategies of one mixture share: the students of single steps that merges start from.
-struct MixtureFits;
-std::shared_ptr<MixtureFits> NoFits();
-
-// The same for --teacher mixture:PATH. The students are affine mixtures of experts.
-absl::StatusOr<std::shared_ptr<const BenchCase>> MixtureCase(const DistillArguments& arguments,
-                                                             std::shared_ptr<MixtureFits> fits,
-                                                             PlannerServices& services);
-
-// The same with network students, of a network teacher or of another one.
-absl::StatusOr<std::shared_ptr<const BenchCase>> NetworkCase(const DistillArguments& arguments,
-                                                             PlannerServices& services);
 
 }  // namespace mergeplan

@@ -1,6 +1,8 @@
 #include "planner/base/memory.h"
 
 #include <sys/resource.h>
+
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -52,6 +54,12 @@ absl::Status CheckMemory(std::string_view what, double bytes) {
   if (bytes <= available) return absl::OkStatus();
   return absl::ResourceExhaustedError(absl::StrCat(std::string(what), " needs about ", Text(bytes),
                                                    " of memory, ", Text(available), " are free"));
+}
+
+std::int64_t PeakMemoryBytes() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return static_cast<std::int64_t>(usage.ru_maxrss) * 1024;
 }
 
 }  // namespace mergeplan

@@ -16,4 +16,7 @@ std::uint64_t AvailableMemory();
 // than that: said before the work, which the system might else end without a word.
 absl::Status CheckMemory(std::string_view what, double bytes);
 
+// The most memory that this process has had so far.
+std::int64_t PeakMemoryBytes();
+
 }  // namespace mergeplan

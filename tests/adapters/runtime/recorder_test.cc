@@ -16,7 +16,7 @@
 #include "planner/base/file.h"
 #include "planner/runs/curve_updates.h"
 #include "planner/runs/result_file.h"
-#include "tests/adapters/runtime/distill_program.h"
+#include "tests/adapters/command/distill_program.h"
 
 namespace mergeplan {
 namespace {

@@ -1,0 +1,101 @@
+#include "adapters/cases/network_files.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "adapters/layers/model_folder.h"
+#include "adapters/model/describe.h"
+#include "adapters/network/script.h"
+#include "adapters/unet/unet.h"
+#include "planner/base/file.h"
+#include "planner/base/status_macros.h"
+#include "planner/runs/run_info.h"
+
+namespace mergeplan {
+namespace {
+
+absl::StatusOr<std::string> HashOf(std::vector<std::string> files) {
+  std::sort(files.begin(), files.end());
+  std::string text;
+  for (const std::string& file : files) {
+    MP_ASSIGN_OR_RETURN(const std::string hash, Sha256OfFile(file));
+    absl::StrAppend(&text, hash, "\n");
+  }
+  return Sha256(text);
+}
+
+absl::StatusOr<NetworkFile> LoadScriptFile(const TeacherName& name) {
+  MP_ASSIGN_OR_RETURN(network::ScriptNetwork loaded, network::LoadScript(name.path));
+  NetworkFile out{std::move(loaded.module), std::move(loaded.signature), name.kind, name.path, ""};
+  // What the sidecar says stands in the signature, which a run keeps by itself.
+  MP_ASSIGN_OR_RETURN(out.sha256, HashOf({loaded.path}));
+  return out;
+}
+
+// What a diffusers folder says of its network stands in the scheduler's config.
+absl::StatusOr<network::Signature> SignatureOf(const unet::UNet2d& net, const std::string& folder) {
+  const std::optional<model::SchedulerFacts> scheduler = model::FindScheduler(folder);
+  if (!scheduler) {
+    return absl::NotFoundError(absl::StrCat(
+        folder,
+        ": found no scheduler_config.json in it, in scheduler/ or in ../scheduler/, which says "
+        "what "
+        "the network predicts and at which noise levels it was trained; put it there"));
+  }
+  if (!scheduler->fault.empty()) return absl::InvalidArgumentError(scheduler->fault);
+  const unet::Config& config = net.config();
+  if (config.class_embedding != unet::ClassEmbedding::kNone) {
+    return absl::UnimplementedError(absl::StrCat(
+        folder,
+        ": is class conditional, expected a network without labels: those are read, but not "
+        "distilled by this version"));
+  }
+  if (config.sample_size.empty() || config.in_channels != config.out_channels) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        folder, "/config.json: expected a sample_size, and as many in_channels as out_channels"));
+  }
+  network::Signature signature;
+  MP_ASSIGN_OR_RETURN(signature.prediction, network::ParsePrediction(scheduler->prediction_type));
+  signature.shape = {config.in_channels, config.sample_size[0], config.sample_size[1]};
+  signature.time = network::TimeKind::kTimestep;
+  signature.scaling = "-1:1";
+  MP_ASSIGN_OR_RETURN(signature.table,
+                      network::TableOfSchedule(scheduler->file, scheduler->num_train_timesteps));
+  MP_RETURN_IF_ERROR(network::Validate(signature, folder));
+  return signature;
+}
+
+absl::StatusOr<NetworkFile> LoadUnetFolder(const TeacherName& name) {
+  MP_ASSIGN_OR_RETURN(const std::string folder, layers::FindModelFolder(name.path, "unet"));
+  MP_ASSIGN_OR_RETURN(std::unique_ptr<unet::UNet2d> net, unet::UNet2d::Load(folder));
+  NetworkFile out{nullptr, {}, name.kind, name.path, ""};
+  MP_ASSIGN_OR_RETURN(out.signature, SignatureOf(*net, folder));
+  out.module = std::move(net);
+  std::vector<std::string> files = {folder + "/config.json"};
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    if (entry.path().extension() == ".safetensors") files.push_back(entry.path().string());
+  }
+  MP_ASSIGN_OR_RETURN(out.sha256, HashOf(std::move(files)));
+  return out;
+}
+
+}  // namespace
+
+absl::StatusOr<NetworkFile> LoadNetwork(const TeacherName& name) {
+  if (name.kind == kScriptTeacher) return LoadScriptFile(name);
+  if (name.kind == kUnetTeacher) return LoadUnetFolder(name);
+  return Misuse(absl::StrCat(name.kind, ":", name.path,
+                             ": is no network, expected script:MODEL.toml or unet:FOLDER"));
+}
+
+absl::Status SaveNetwork(const network::Module& module, const NetworkFile& like,
+                         const std::string& folder) {
+  if (like.kind == kScriptTeacher) return network::SaveScript(module, like.signature, folder);
+  return module.Save(folder);
+}
+
+}  // namespace mergeplan

@@ -1,0 +1,263 @@
+#include "adapters/command/bench.h"
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <memory>
+#include <set>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
+#include "absl/strings/str_split.h"
+#include "adapters/cases/cases.h"
+#include "planner/base/memory.h"
+#include "planner/base/status_macros.h"
+#include "planner/runs/run_info.h"
+#include "plugins/host/services.h"
+
+namespace mergeplan {
+namespace {
+
+bool IsPlanFile(const std::string& strategy) {
+  return absl::EndsWith(strategy, ".toml") || absl::EndsWith(strategy, ".json");
+}
+
+// What a row is called: a file by its name without folder and ending, unless that is ambiguous.
+std::string LabelOf(const std::string& strategy, const std::vector<std::string>& all) {
+  const auto stem = [](const std::string& name) {
+    return name.find('/') == std::string::npos ? name : std::filesystem::path(name).stem().string();
+  };
+  const std::string label = stem(strategy);
+  const auto same = std::count_if(all.begin(), all.end(),
+                                  [&](const std::string& other) { return stem(other) == label; });
+  return same == 1 ? label : strategy;
+}
+
+absl::StatusOr<std::shared_ptr<const BenchCase>> CaseOf(const DistillArguments& arguments,
+                                                        std::shared_ptr<MixtureFits> fits,
+                                                        PlannerServices& services) {
+  MP_ASSIGN_OR_RETURN(const TeacherName name, ParseTeacher(*arguments.teacher));
+  if (HasNetworkStudents(arguments, name)) return NetworkCase(arguments, services);
+  MP_RETURN_IF_ERROR(CheckArguments(arguments));
+  if (name.kind == kMixtureTeacher) return MixtureCase(arguments, std::move(fits), services);
+  return GaussianCase(arguments, services);
+}
+
+// One strategy of the list, ready to be run.
+struct Entry {
+  std::string name;                           // as it was asked for
+  std::string label;                          // of the row
+  std::shared_ptr<const BenchCase> prepared;  // null: `status` says why
+  absl::Status status;
+};
+
+// progressive:factor=4 -> the arguments of a run of it. A path may hold colons: only what follows a
+// colon and has the form NAME=VALUE is a parameter.
+DistillArguments ArgumentsFor(const BenchArguments& arguments, const std::string& strategy) {
+  DistillArguments out = arguments.question;
+  out.output = "bench";  // nothing is written
+  std::vector<std::string> parts = absl::StrSplit(strategy, ':');
+  while (parts.size() > 1 && absl::StrContains(parts.back(), '=')) {
+    out.parameters.insert(out.parameters.begin(), parts.back());
+    parts.pop_back();
+  }
+  const std::string name = absl::StrJoin(parts, ":");
+  if (IsPlanFile(name)) {
+    // What the plan fixes must be what is asked here (CheckAgainstPlan); of a mixture only its
+    // merges count.
+    out.plan = name;
+  } else {
+    out.strategy = name;
+  }
+  return out;
+}
+
+// The names that "all" stands for: what can plan without being told more.
+std::vector<std::string> AllStrategies(const BenchArguments& arguments,
+                                       std::vector<std::string>* left_out) {
+  std::vector<std::string> out;
+  for (const PluginListing& listing : ListPlugins(arguments.question.plugin_folders)) {
+    if (!listing.status.ok()) {
+      left_out->push_back(absl::StrCat(listing.name, ": ", std::string(listing.status.message())));
+      continue;
+    }
+    const auto& parameters = listing.manifest->parameters;
+    const auto needed = std::find_if(parameters.begin(), parameters.end(),
+                                     [](const ParameterSpec& p) { return !p.default_value; });
+    if (needed != parameters.end()) {
+      left_out->push_back(absl::StrCat(listing.name, ": its parameter ", needed->name,
+                                       " has no default; ask for ", listing.name, ":", needed->name,
+                                       "=..."));
+      continue;
+    }
+    out.push_back(listing.name);
+  }
+  return out;
+}
+
+// Is a plan file about the same question as the others? Its budget may differ only where it says
+// so.
+absl::Status CheckSameQuestion(const PlanDocument& a, const PlanDocument& b,
+                               const std::string& name) {
+  const auto differs = [&](const char* what) {
+    return Misuse(absl::StrCat(name, ": was made for another ", what,
+                               " than the other strategies are run with; plan again with the same "
+                               "options, or leave it out"));
+  };
+  if (a.alpha != b.alpha || a.sigma != b.sigma) return differs("schedule");
+  if (a.variances != b.variances) return differs("spectrum");
+  if (a.budget.sgd != b.budget.sgd || a.budget.train_time != b.budget.train_time ||
+      a.budget.lr != b.budget.lr || a.budget.iterations != b.budget.iterations ||
+      a.budget.feature_norm != b.budget.feature_norm) {
+    return differs("budget (rate, updates per merge, feature norm, or training time)");
+  }
+  if (a.init != b.init) return differs("start");
+  if (a.reference != b.reference) return differs("reference");
+  if (a.plan.student_steps() != b.plan.student_steps()) return differs("number of student steps");
+  return absl::OkStatus();
+}
+
+absl::Status CheckBench(const BenchArguments& arguments) {
+  const std::set<std::string> budgets = {"per-merge", "total", "both"};
+  if (!budgets.contains(arguments.budget)) {
+    return Misuse(
+        absl::StrCat("--budget ", arguments.budget, ": expected per-merge, total or both"));
+  }
+  if (arguments.trials < 1) {
+    return Misuse(absl::StrCat("--trials ", arguments.trials, ": expected 1 or more"));
+  }
+  std::set<std::string> seen;
+  for (const std::string& name : arguments.strategies) {
+    if (name.empty()) return Misuse("--strategies: holds an empty name, expected all or names");
+    if (!seen.insert(name).second) {
+      return Misuse(absl::StrCat("--strategies: ", name, " stands there twice"));
+    }
+  }
+  if (!arguments.question.teacher) {
+    return Misuse(
+        "--teacher: missing, expected analytic:SPECTRUM.toml, mixture:MIXTURE.toml, "
+        "script:MODEL.toml or unet:FOLDER");
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<BenchResult> RunBench(const BenchArguments& arguments, const BenchWatch& watch) {
+  MP_RETURN_IF_ERROR(CheckBench(arguments));
+  LinearPlannerServices services([](LogLevel, std::string_view) {}, watch.stop);
+  BenchForecast forecast;
+  // "all" stands for what is not asked for by name.
+  std::vector<std::string> names;
+  std::set<std::string> by_all;
+  for (const std::string& name : arguments.strategies) {
+    if (name != "all") {
+      names.push_back(name);
+      continue;
+    }
+    for (const std::string& found : AllStrategies(arguments, &forecast.left_out)) {
+      const auto& asked = arguments.strategies;
+      if (std::find(asked.begin(), asked.end(), found) != asked.end()) continue;
+      names.push_back(found);
+      by_all.insert(found);
+    }
+  }
+
+  // All plans are made before anything is trained: most mistakes show here.
+  const std::shared_ptr<MixtureFits> fits = NoFits();
+  absl::Status failure;
+  std::vector<Entry> entries;
+  for (const std::string& name : names) {
+    const DistillArguments one = ArgumentsFor(arguments, name);
+    absl::StatusOr<std::shared_ptr<const BenchCase>> prepared = CaseOf(one, fits, services);
+    if (watch.stop()) return absl::CancelledError("stopped before the training began");
+    if (!prepared.ok() && IsMisuse(prepared.status())) {
+      return Misuse(absl::StrReplaceAll(std::string(prepared.status().message()),
+                                        {{"--strategy: ", "--strategies: "},
+                                         {"--set: ", "--strategies: "},
+                                         {"--set ", "--strategies: "}}));
+    }
+    if (!prepared.ok() && by_all.contains(name)) {
+      forecast.left_out.emplace_back(prepared.status().message());
+      if (failure.ok()) failure = prepared.status();
+      continue;
+    }
+    entries.push_back(
+        {name, LabelOf(name, names), prepared.ok() ? *prepared : nullptr, prepared.status()});
+  }
+  // The question is what strategies were asked; of plan files alone the first one's.
+  const BenchCase* first = nullptr;
+  for (const bool plan_files : {false, true}) {
+    for (const Entry& entry : entries) {
+      if (first == nullptr && entry.prepared != nullptr && IsPlanFile(entry.name) == plan_files) {
+        first = entry.prepared.get();
+      }
+    }
+  }
+  for (const Entry& entry : entries) {
+    if (entry.prepared == nullptr) continue;
+    MP_RETURN_IF_ERROR(
+        CheckSameQuestion(entry.prepared->document(), first->document(), entry.name));
+  }
+  if (first == nullptr) {
+    if (!entries.empty()) return entries.front().status;
+    return failure.ok() ? absl::NotFoundError("no strategy was found; see mergeplan plugins list")
+                        : failure;
+  }
+
+  BenchResult result;
+  result.reference = first->document().reference;
+  result.teacher_steps = first->document().plan.teacher_steps();
+  result.student_steps = first->document().plan.student_steps();
+  result.dimensions = first->document().dimensions();
+  result.batch = first->batch();
+  result.trials = arguments.trials;
+  result.init = std::string(ToString(first->document().init));
+  result.teacher = *arguments.question.teacher;
+  result.basis = first->basis();
+  result.schedule = first->document().schedule_spec;
+
+  std::vector<std::pair<BenchRow, std::shared_ptr<const BenchCase>>> rows;
+  for (const bool total : {false, true}) {
+    if (arguments.budget == (total ? "per-merge" : "total")) continue;
+    for (const Entry& entry : entries) {
+      std::shared_ptr<const BenchCase> prepared = entry.prepared;
+      if (prepared != nullptr && total) {
+        MP_ASSIGN_OR_RETURN(prepared, prepared->WithTotalBudget());
+      }
+      BenchRow row;
+      if (prepared != nullptr) row = prepared->Row();
+      row.strategy = entry.label;
+      row.total_budget = total;
+      if (prepared == nullptr) row.error = std::string(entry.status.message());
+      forecast.runs += prepared != nullptr ? arguments.trials : 0;
+      forecast.updates += row.updates * arguments.trials;
+      forecast.teacher_calls += row.teacher_calls * arguments.trials;
+      rows.emplace_back(std::move(row), std::move(prepared));
+    }
+  }
+  if (first->shared_updates() > 0) {
+    forecast.updates += first->shared_updates() * arguments.trials;
+    forecast.teacher_calls += first->shared_updates() * first->batch() * arguments.trials;
+  }
+  watch.forecast(forecast);
+  for (auto& [row, prepared] : rows) {
+    if (prepared != nullptr) {
+      const absl::Status status = prepared->Run(arguments.trials, watch, &row);
+      if (absl::IsCancelled(status) && watch.stop()) {
+        result.stopped = true;
+        break;
+      }
+      if (!status.ok()) row.error = std::string(status.message());
+    }
+    result.rows.push_back(std::move(row));
+  }
+  result.training = first->training();
+  result.peak_memory_bytes = PeakMemoryBytes();
+  return result;
+}
+
+}  // namespace mergeplan

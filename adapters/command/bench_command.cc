@@ -1,0 +1,129 @@
+#include "adapters/command/bench_command.h"
+
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <memory>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "adapters/parallel/open.h"
+#include "adapters/runtime/device.h"
+#include "adapters/runtime/output.h"
+#include "adapters/runtime/signals.h"
+#include "planner/base/file.h"
+#include "planner/base/status_macros.h"
+
+namespace mergeplan {
+namespace {
+
+constexpr int kDone = 0, kFailed = 1, kMisuse = 2, kStopped = 3;
+
+// One line on stderr that says what runs; rewritten on a terminal.
+class Line {
+ public:
+  explicit Line(bool quiet) : quiet_(quiet), terminal_(::isatty(STDERR_FILENO) == 1) {}
+  ~Line() { Clear(); }
+  Line(const Line&) = delete;
+  Line& operator=(const Line&) = delete;
+
+  void Forecast(const BenchForecast& forecast) const {
+    for (const std::string& name : forecast.left_out) {
+      std::fprintf(stderr, "mergeplan bench: left out %s\n", name.c_str());
+    }
+    if (quiet_) return;
+    std::fprintf(stderr, "%d runs: %.4g updates, %.4g calls of single teacher steps\n",
+                 forecast.runs, static_cast<double>(forecast.updates),
+                 static_cast<double>(forecast.teacher_calls));
+  }
+  void Begin(const BenchRow& row, int trial) {
+    if (quiet_ || !terminal_) return;
+    std::fprintf(stderr, "\r\033[K%s, %s, trial %d", row.strategy.c_str(),
+                 row.total_budget ? "total" : "per merge", trial + 1);
+    std::fflush(stderr);
+    shown_ = true;
+  }
+  void Clear() {
+    if (shown_) std::fprintf(stderr, "\r\033[K");
+    shown_ = false;
+  }
+
+ private:
+  bool quiet_, terminal_, shown_ = false;
+};
+
+absl::StatusOr<int> Bench(const BenchArguments& arguments, const BenchOutput& output) {
+  if (output.file_given && output.file.empty()) {
+    return Misuse("-o: is empty, expected a file; leave it out or give one");
+  }
+  const bool csv = absl::EndsWith(output.file, ".csv");
+  if (!output.file.empty() && !csv && !absl::EndsWith(output.file, ".json")) {
+    return Misuse(absl::StrCat("-o ", output.file, ": expected a name that ends in .csv or .json"));
+  }
+  // Hours of training should not end at a folder that is not there.
+  if (!output.file.empty()) {
+    const std::filesystem::path folder = std::filesystem::absolute(output.file).parent_path();
+    if (::access(folder.c_str(), W_OK | X_OK) != 0) {
+      return absl::FailedPreconditionError(
+          absl::StrCat("-o ", output.file, ": the folder ", folder.string(), " cannot be written (",
+                       std::strerror(errno), "); make it, or name another"));
+    }
+  }
+  MP_ASSIGN_OR_RETURN(const std::shared_ptr<const Communicator> ranks, OpenCommunicator());
+  if (ranks->ranks() > 1) {
+    const std::string message =
+        absl::StrCat("started by mpirun as one of ", ranks->ranks(),
+                     " ranks, but bench runs in one process; start it without mpirun (distill can "
+                     "share its batches among ranks)");
+    // One of them says so.
+    const absl::Status status = ranks->first() ? Misuse(message) : Misuse("");
+    ranks->Finish();
+    return status;
+  }
+  StopOnSignals();
+  SetThreads(arguments.question.threads);
+  Line line(output.quiet);
+  BenchWatch watch;
+  watch.stop = StopRequested;
+  watch.forecast = [&line](const BenchForecast& forecast) { line.Forecast(forecast); };
+  watch.begin = [&line](const BenchRow& row, int trial) { line.Begin(row, trial); };
+  MP_ASSIGN_OR_RETURN(const BenchResult result, RunBench(arguments, watch));
+  line.Clear();
+  const std::string json = BenchJson(result);
+  RestoreStdout();
+  std::fputs((output.json ? json : BenchText(result)).c_str(), stdout);
+  std::fflush(stdout);
+  if (!output.file.empty()) {
+    MP_RETURN_IF_ERROR(WriteFileAtomically(output.file, csv ? BenchCsv(result) : json));
+  }
+  if (result.stopped) {
+    std::fprintf(stderr, "mergeplan bench: stopped by a signal after %d rows\n",
+                 static_cast<int>(result.rows.size()));
+    return kStopped;
+  }
+  int failed = 0;
+  for (const BenchRow& row : result.rows) {
+    if (row.error.empty()) continue;
+    ++failed;
+    if (output.json) {
+      std::fprintf(stderr, "mergeplan bench: %s: %s\n", row.strategy.c_str(), row.error.c_str());
+    }
+  }
+  return failed > 0 ? kFailed : kDone;
+}
+
+}  // namespace
+
+int RunBenchCommand(const BenchArguments& arguments, const BenchOutput& output) {
+  const absl::StatusOr<int> code = Bench(arguments, output);
+  if (code.ok()) return *code;
+  if (code.status().message().empty()) return kMisuse;
+  std::fprintf(stderr, "mergeplan bench: %s\n", std::string(code.status().message()).c_str());
+  return IsMisuse(code.status()) ? kMisuse : kFailed;
+}
+
+}  // namespace mergeplan

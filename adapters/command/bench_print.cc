@@ -1,0 +1,158 @@
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_replace.h"
+#include "adapters/command/bench_command.h"
+
+namespace mergeplan {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string_view BudgetWord(bool total) { return total ? "total" : "per-merge"; }
+
+constexpr double kNobodyKnows = std::numeric_limits<double>::quiet_NaN();
+
+// What nobody knows is left out.
+std::string Number(double value) {
+  return std::isnan(value) ? "-" : absl::StrFormat("%.6g", value);
+}
+std::string CsvNumber(double value) {
+  return std::isnan(value) ? "" : absl::StrFormat("%.17g", value);
+}
+
+Json SpreadJson(const Spread& spread, int trials) {
+  Json out = {{"mean", spread.mean}};
+  if (trials > 1) {
+    out["standard_deviation"] = spread.deviation;
+    out["interval_95"] = {spread.mean - spread.half_width, spread.mean + spread.half_width};
+  }
+  return out;
+}
+
+// A field of a CSV file, in quotes where it needs them.
+std::string Field(const std::string& text) {
+  if (text.find_first_of(",\"\n\r") == std::string::npos) return text;
+  return absl::StrCat("\"", absl::StrReplaceAll(text, {{"\"", "\"\""}}), "\"");
+}
+
+}  // namespace
+
+std::string BenchText(const BenchResult& result) {
+  std::string out = absl::StrFormat(
+      "%s, basis %s: %d dimensions, %d teacher steps (%s) into %d, start %s, batch %d, %d trial%s\n"
+      "errors against the %s%s\n%s\n",
+      result.teacher, result.basis, result.dimensions, result.teacher_steps, result.schedule,
+      result.student_steps, result.init, result.batch, result.trials,
+      result.trials == 1 ? "" : "s, achieved: mean and half of its 95 % interval",
+      std::string(ToString(result.reference)),
+      std::any_of(
+          result.rows.begin(), result.rows.end(),
+          [](const BenchRow& row) { return row.error.empty() && !std::isnan(row.expected); })
+          ? "; expected: as predicted, with the noise of SGD"
+          : "",
+      result.training);
+  size_t width = 8;
+  for (const BenchRow& row : result.rows) width = std::max(width, row.strategy.size());
+  const int w = static_cast<int>(width);
+  const BenchRow* before = nullptr;
+  for (const BenchRow& row : result.rows) {
+    if (before == nullptr || before->total_budget != row.total_budget) {
+      absl::StrAppend(&out, "\n",
+                      row.total_budget ? "same number of updates in all (what BOOT spends):\n"
+                                       : "same number of updates for every merge:\n");
+      absl::StrAppendFormat(&out, "%-*s %7s %8s %12s %12s %24s %12s %9s\n", w, "strategy", "merges",
+                            "updates", "predicted", "expected", "achieved", "teacher", "time");
+      absl::StrAppendFormat(&out, "%-*s %7s %8s %12s %12s %24s %12s %9s\n", w, "", "", "/ merge",
+                            "", "", "", "calls", "");
+    }
+    before = &row;
+    if (!row.error.empty()) {
+      absl::StrAppendFormat(&out, "%-*s failed: %s\n", w, row.strategy, row.error);
+      continue;
+    }
+    const std::string achieved =
+        result.trials == 1
+            ? absl::StrFormat("%.6g", row.achieved.mean)
+            : absl::StrFormat("%.6g +- %.2g", row.achieved.mean, row.achieved.half_width);
+    absl::StrAppendFormat(&out, "%-*s %7d %8d %12s %12s %24s %12.4g %7.2f s\n", w, row.strategy,
+                          row.merges, row.iterations, Number(row.predicted), Number(row.expected),
+                          achieved, static_cast<double>(row.teacher_calls), row.seconds);
+  }
+  absl::StrAppendFormat(&out, "\npeak memory %.0f MB\n",
+                        static_cast<double>(result.peak_memory_bytes) / 1e6);
+  return out;
+}
+
+std::string BenchJson(const BenchResult& result) {
+  Json out = {{"teacher", result.teacher},
+              {"basis", result.basis},
+              {"schedule", result.schedule},
+              {"teacher_steps", result.teacher_steps},
+              {"student_steps", result.student_steps},
+              {"dimensions", result.dimensions},
+              {"init", result.init},
+              {"reference", std::string(ToString(result.reference))},
+              {"batch", result.batch},
+              {"trials", result.trials},
+              {"training", result.training},
+              {"stopped", result.stopped},
+              {"peak_memory_bytes", result.peak_memory_bytes},
+              {"rows", Json::array()}};
+  for (const BenchRow& row : result.rows) {
+    Json entry = {{"strategy", row.strategy}, {"budget", BudgetWord(row.total_budget)}};
+    if (row.error.empty()) {
+      entry["merges"] = row.merges;
+      entry["rounds"] = row.rounds;
+      entry["updates_per_merge"] = row.iterations;
+      entry["updates"] = row.updates;
+      entry["teacher_calls"] = row.teacher_calls;
+      entry["predicted_error"] = row.predicted;
+      if (!std::isnan(row.expected)) entry["expected_error"] = row.expected;
+      entry["achieved_error"] = SpreadJson(row.achieved, result.trials);
+      if (!std::isnan(row.achieved_surrogate.mean)) {
+        entry["achieved_surrogate"] = SpreadJson(row.achieved_surrogate, result.trials);
+      }
+      entry["achieved_teacher"] = SpreadJson(row.achieved_teacher, result.trials);
+      entry["seconds"] = row.seconds;
+    } else {
+      entry["error"] = row.error;
+    }
+    out["rows"].push_back(std::move(entry));
+  }
+  // Paths need not be UTF-8, JSON must be.
+  return out.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+std::string BenchCsv(const BenchResult& result) {
+  std::string out =
+      "strategy,budget,merges,rounds,updates_per_merge,updates,teacher_calls,predicted_error,"
+      "expected_error,achieved_error,achieved_deviation,achieved_half_width_95,"
+      "achieved_surrogate,achieved_teacher,seconds,trials,error\n";
+  for (const BenchRow& row : result.rows) {
+    absl::StrAppend(&out, Field(row.strategy), ",", std::string(BudgetWord(row.total_budget)), ",");
+    if (row.error.empty()) {
+      absl::StrAppend(&out, row.merges, ",", row.rounds, ",", row.iterations, ",", row.updates, ",",
+                      row.teacher_calls);
+      const bool spread = result.trials > 1;
+      for (const double number : {row.predicted, row.expected, row.achieved.mean,
+                                  spread ? row.achieved.deviation : kNobodyKnows,
+                                  spread ? row.achieved.half_width : kNobodyKnows,
+                                  row.achieved_surrogate.mean, row.achieved_teacher.mean}) {
+        absl::StrAppend(&out, ",", CsvNumber(number));
+      }
+      absl::StrAppendFormat(&out, ",%.6g,%d,\n", row.seconds, result.trials);
+    } else {
+      absl::StrAppend(&out, ",,,,,,,,,,,,,", result.trials, ",", Field(row.error), "\n");
+    }
+  }
+  return out;
+}
+
+}  // namespace mergeplan

@@ -1,8 +1,0 @@
-#include "adapters/runtime/program.h"
-#include "planner/base/finished.h"
-
-int main(int argc, char** argv) {
-  const int code = mergeplan::RunProgram(argc, argv);
-  mergeplan::TellFinished();
-  return code;
-}

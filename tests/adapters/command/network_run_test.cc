@@ -1,0 +1,257 @@
+// `mergeplan distill` and `bench` with networks: folders, students, going on.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "adapters/network/script.h"
+#include "adapters/unet/unet.h"
+#include "planner/base/file.h"
+#include "planner/mixture/mixture.h"
+#include "planner/mixture/mixture_io.h"
+#include "planner/runs/result_file.h"
+#include "planner/runs/run_info.h"
+#include "tests/adapters/network/support.h"
+#include "tests/adapters/command/distill_program.h"
+
+namespace mergeplan {
+namespace {
+
+using network::testing::Numbers;
+using network::testing::SmallNetwork;
+using network::testing::SmallSignature;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using Json = nlohmann::json;
+
+class NetworkRun : public Distill {
+ protected:
+  void SetUp() override {
+    Distill::SetUp();
+    ASSERT_TRUE(WriteMixture(*CircleMixture(3, 1.0, 0.3), File("mixture.toml")).ok());
+    const network::Signature signature = SmallSignature(2);
+    ASSERT_TRUE(
+        network::SaveScript(*SmallNetwork(signature, 16, 5), signature, File("a net")).ok());
+  }
+  std::string Network() const { return "script:" + File("a net") + "/model.toml"; }
+  std::vector<std::string> Small(const std::string& run, const std::string& teacher,
+                                 const std::vector<std::string>& more = {}) const {
+    std::vector<std::string> a = {"distill",   "--strategy",
+                                  "boot",      "--teacher-steps",
+                                  "4",         "--schedule",
+                                  "cosine",    "--batch",
+                                  "32",        "--lr",
+                                  "0.01",      "--iterations",
+                                  "30",        "--held-out-rows",
+                                  "64",        "--quiet",
+                                  "--teacher", teacher,
+                                  "-o",        File(run)};
+    a.insert(a.end(), more.begin(), more.end());
+    return a;
+  }
+  std::string Mixture() const { return "mixture:" + File("mixture.toml"); }
+};
+
+TEST_F(NetworkRun, ATeacherThatIsANetworkIsDistilledIntoACopy) {
+  const Outcome outcome = Run(Small("run", Network(), {"--student-steps", "2", "--json"}));
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const Json json = Json::parse(outcome.out);
+  EXPECT_EQ(json["status"], "finished");
+  EXPECT_TRUE(json["predicted_error"].is_null());
+  const auto info = ReadRunInfo(File("run") + "/run.toml");
+  ASSERT_TRUE(info.ok()) << info.status();
+  EXPECT_EQ(info->student, "network");
+  EXPECT_EQ(info->teacher, "script");
+  EXPECT_EQ(info->prediction, "none");
+  EXPECT_EQ(info->training.at("inputs"), "rollout");
+  EXPECT_EQ(info->training.at("fit-iterations"), "0");
+  const auto result = ReadRunResult(File("run"));
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_EQ(result->summary.updates, 60);
+  EXPECT_GT(result->summary.standard_error.value_or(0), 0);
+  EXPECT_EQ(Array("run", "block_range"), (std::vector<double>{1, 2, 3, 4}));
+  // child-jump, the default: the wrapper lands where the block does.
+  EXPECT_EQ(Array("run", "block_landing"), (std::vector<double>{0, 2}));
+  EXPECT_EQ(Array("run", "block_error").back(), *result->summary.standard_error);
+  // The students load as what they came from, and have learnt something else.
+  const std::vector<double> before =
+      Numbers(*network::LoadScript(File("a net") + "/model.toml")->module);
+  for (const char* block : {"1-2", "3-4"}) {
+    const auto student = network::LoadScript(File("run") + "/student/" + block + "/model.toml");
+    ASSERT_TRUE(student.ok()) << student.status();
+    EXPECT_EQ(student->signature.shape, (std::vector<std::int64_t>{2}));
+    EXPECT_NE(Numbers(*student->module), before);
+  }
+  // A student of a student.
+  EXPECT_EQ(Run(Small("next", "script:" + File("run") + "/student/1-2/model.toml")).code, 0);
+  EXPECT_EQ(Run({"distill", "--resume", "-o", File("run"), "--quiet"}).code, 0);
+}
+
+TEST_F(NetworkRun, AnalyticTeachersTakeANetworkAsTheirStudent) {
+  const std::vector<std::string> fit = {"--student-network", Network(), "--fit-iterations", "200"};
+  for (const std::string& teacher : {Mixture(), std::string("analytic:") + File("two.toml")}) {
+    ASSERT_TRUE(WriteSpectrum(testing::MakeSpectrum({0.3, 1.7}), File("two.toml")).ok());
+    const std::string run = teacher.substr(0, 7);
+    const Outcome outcome = Run(Small(run, teacher, fit));
+    ASSERT_EQ(outcome.code, 0) << outcome.err;
+    const auto info = ReadRunInfo(File(run) + "/run.toml");
+    EXPECT_EQ(info->prediction, "moments");
+    EXPECT_EQ(info->training.at("inputs"), "analytic");
+    EXPECT_EQ(info->training.at("student-network"), Network());
+    EXPECT_GT(ReadRunResult(File(run))->summary.predicted, 0);
+  }
+  const Outcome wrong = Run(Small("wrong", Teacher(), fit));  // six dimensions
+  EXPECT_EQ(wrong.code, 1);
+  EXPECT_THAT(wrong.err, HasSubstr("has 6 dimensions, the student"));
+}
+
+TEST_F(NetworkRun, DataAreTheInputsWhereTheyAreGiven) {
+  NpzWriter npz;
+  std::vector<double> rows;
+  for (int i = 0; i < 40; ++i) rows.push_back(0.01 * i);
+  npz.Add("latents", {20, 2}, rows);
+  ASSERT_TRUE(npz.Write(File("data.npz")).ok());
+  const std::vector<std::string> data = {"--data", File("data.npz"), "--data-rows", "10"};
+  ASSERT_EQ(Run(Small("run", Network(), data)).code, 0);
+  const auto info = ReadRunInfo(File("run") + "/run.toml");
+  EXPECT_EQ(info->training.at("inputs"), "data");
+  EXPECT_EQ(info->training.at("data"), File("data.npz"));
+  EXPECT_EQ(info->training.at("data-rows"), "10");
+  // Other numbers in the file's place.
+  rows[0] = 7;
+  NpzWriter changed;
+  changed.Add("latents", {20, 2}, rows);
+  ASSERT_TRUE(changed.Write(File("data.npz")).ok());
+  const Outcome resumed = Run({"distill", "--resume", "-o", File("run"), "--quiet"});
+  EXPECT_EQ(resumed.code, 1);
+  EXPECT_THAT(resumed.err, AllOf(HasSubstr("is not the data"), HasSubstr("--data")));
+}
+
+TEST_F(NetworkRun, OptionsAreChecked) {
+  const std::vector<std::pair<std::vector<std::string>, std::string>> cases = {
+      {{"--loss", "w"}, "--loss w: expected one of z, x0, epsilon, v"},
+      {{"--weighting", "cubic"}, "--weighting cubic: expected one of uniform"},
+      {{"--precision", "int8"}, "--precision int8"},
+      {{"--weights", "many"}, "--weights many: expected shared or separate"},
+      {{"--gain-bound", "1"}, "--gain-bound 1: expected a number from 0, below 1"},
+      {{"--gain-bound", "nan"}, "--gain-bound nan"},
+      {{"--gamma", "0"}, "--gamma 0: expected a number above 0"},
+      {{"--pool-rows", "-1"}, "--pool-rows -1: expected an integer from 0 on"},
+      {{"--inputs", "data"}, "--data is missing"},
+      {{"--inputs", "analytic"}, "is not known; use data or rollout"},
+      {{"--data", "x.npy", "--inputs", "rollout"}, "--data: is not used with --inputs rollout"},
+      {{"--data-rows", "5"}, "--data-rows: is of --data"},
+      {{"--draws", "chi2"}, "--draws: network students have no such option"},
+      {{"--hidden", "5"}, "--hidden: is of affine mixtures of experts"},
+      {{"--dtype", "float16"}, "--precision bf16 or fp16"},
+      {{"--total-updates", "9"}, "--total-updates 9 and --iterations 30: give one of them"},
+      {{"--basis", "pca"}, "--basis: is of --spectrum"},
+      {{"--memory", "0"}, "--memory 0: expected a number above 0"},
+      {{"--reference", "data"}, "only the teacher can be the reference"},
+  };
+  for (const auto& [more, message] : cases) {
+    const Outcome outcome = Run(Small("run", Network(), more));
+    EXPECT_EQ(outcome.code, 2) << message;
+    EXPECT_THAT(outcome.err, AllOf(HasSubstr("mergeplan distill: "), HasSubstr(message)));
+    EXPECT_FALSE(std::filesystem::exists(File("run")));
+  }
+  // Linear students know none of this.
+  for (const std::vector<std::string>& more :
+       {std::vector<std::string>{"--loss", "x0"}, {"--data", "x.npy"}, {"--memory", "3"}}) {
+    const Outcome outcome = Run(Distill::Small("boot", "run", more));
+    EXPECT_EQ(outcome.code, 2);
+    EXPECT_THAT(outcome.err, HasSubstr(more[0] + ": is of network students"));
+  }
+  const Outcome missing = Run(Small("run", "script:" + File("none.toml")));
+  EXPECT_EQ(missing.code, 1);
+  EXPECT_THAT(missing.err, HasSubstr("none.toml"));
+  EXPECT_EQ(Run(Small("run", "unet:" + File("a net"))).code, 1);
+}
+
+TEST_F(NetworkRun, ARunThatGoesOnIsTheSame) {
+  ASSERT_EQ(Run(Small("run", Network(), {"--loss", "v", "--ema", "0.5"})).code, 0);
+  const auto resume = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> a = {"distill", "--resume", "-o", File("run"), "--quiet"};
+    a.insert(a.end(), more.begin(), more.end());
+    return Run(a);
+  };
+  EXPECT_EQ(resume({"--loss", "v", "--ema", "0.50"}).code, 0);
+  const std::vector<std::pair<std::vector<std::string>, std::string>> cases = {
+      {{"--loss", "x0"}, "--loss x0: the run in"},
+      {{"--lr", "0.02"}, "--lr 0.02: the run in"},
+      {{"--student-network", Network()}, "has a copy of the teacher's network"},
+      {{"--data", "x.npy"}, "has no data"},
+      {{"--teacher", Mixture()}, "has script:"},
+  };
+  for (const auto& [more, message] : cases) {
+    const Outcome outcome = resume(more);
+    EXPECT_EQ(outcome.code, 2) << message;
+    EXPECT_THAT(outcome.err, HasSubstr(message));
+  }
+  const network::Signature signature = SmallSignature(2);
+  ASSERT_TRUE(network::SaveScript(*SmallNetwork(signature, 16, 6), signature, File("a net")).ok());
+  const Outcome other = resume({});
+  EXPECT_EQ(other.code, 1);
+  EXPECT_THAT(other.err, AllOf(HasSubstr("is not the teacher"), HasSubstr("--teacher")));
+}
+
+TEST_F(NetworkRun, BenchComparesStrategiesUnderBothBudgets) {
+  std::vector<std::string> a = Small("run", Network());
+  a.resize(a.size() - 2);  // -o RUN
+  a.erase(a.begin(), a.begin() + 3);
+  const std::vector<std::string> bench = {"bench", "--strategies", "vanilla,boot", "--trials",
+                                          "2",     "--json"};
+  a.insert(a.begin(), bench.begin(), bench.end());
+  const Outcome outcome = Run(a);
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const Json json = Json::parse(outcome.out);
+  ASSERT_EQ(json["rows"].size(), 4u);
+  for (const Json& row : json["rows"]) {
+    EXPECT_GT(row["achieved_error"]["mean"], 0);
+    EXPECT_GT(row["seconds"], 0);
+  }
+  EXPECT_EQ(json["rows"][2]["updates_per_merge"], 90);  // vanilla, with what BOOT spends
+  EXPECT_EQ(json["rows"][3]["achieved_error"], json["rows"][1]["achieved_error"]);
+  // The same as a run.
+  ASSERT_EQ(Run(Small("boot", Network())).code, 0);
+  EXPECT_LT(std::abs(ReadRunResult(File("boot"))->summary.achieved -
+                     json["rows"][1]["achieved_error"]["mean"].get<double>()),
+            10 * json["rows"][1]["achieved_error"]["standard_deviation"].get<double>());
+}
+
+// A diffusers folder, with the scheduler beside it.
+TEST_F(NetworkRun, AUnetFolderBecomesAUnetFolder) {
+  const std::string shared = network::testing::SharedFolder();
+  if (shared.empty()) GTEST_SKIP() << "MERGEPLAN_SHARED names no folder of reference data";
+  const std::string reference = shared + "/reference/diffusers";
+  std::filesystem::create_directories(File("pipe") + "/scheduler");
+  std::filesystem::copy(reference + "/unets/plain", File("pipe") + "/unet");
+  std::filesystem::copy(reference + "/teacher-ddim/sample/scheduler", File("pipe") + "/scheduler");
+  std::vector<std::string> a = Small("run", "unet:" + File("pipe") + "/unet");
+  for (size_t i = 0; i + 1 < a.size(); ++i) {
+    if (a[i] == "--schedule") a[i + 1] = File("pipe") + "/scheduler/scheduler_config.json";
+    if (a[i] == "--iterations") a[i + 1] = "3";
+    if (a[i] == "--batch" || a[i] == "--held-out-rows") a[i + 1] = "2";
+    if (a[i] == "--teacher-steps") a[i + 1] = "2";
+    if (a[i] == "--lr") a[i + 1] = "0.0001";
+  }
+  const Outcome outcome = Run(a);
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const auto before = unet::UNet2d::Load(File("pipe") + "/unet");
+  const auto after = unet::UNet2d::Load(File("run") + "/student/1-2");
+  ASSERT_TRUE(after.ok()) << after.status();
+  EXPECT_EQ((*before)->config().source, (*after)->config().source);
+  EXPECT_NE(Numbers(**before), Numbers(**after));
+  std::filesystem::remove_all(File("pipe") + "/scheduler");
+  const Outcome alone = Run(Small("alone", "unet:" + File("pipe") + "/unet"));
+  EXPECT_EQ(alone.code, 1);
+  EXPECT_THAT(alone.err, HasSubstr("found no scheduler_config.json"));
+}
+
+}  // namespace
+}  // namespace mergeplan
