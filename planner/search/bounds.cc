@@ -72,6 +72,19 @@ void Scatter(const ColumnProblem& column, const InsidePlanes& in, const OutsideP
   }
 }
 
+// The same of the products' ends.
+void ScatterEnds(const InsidePlanes& in, std::size_t c, Bounds& bounds) {
+  double least = kInf, most = -kInf;
+  for (int j = 1; j <= bounds.steps; ++j) {
+    for (int i = 1; i <= j; ++i) {
+      least = std::min(least, in.lo.q_last[j][i]);
+      most = std::max(most, in.hi.q_last[j][i]);
+    }
+    bounds.least_product[j - 1][c] = least;
+    bounds.most_product[j - 1][c] = most;
+  }
+}
+
 class Maker {
  public:
   Maker(const Model& model, const std::vector<Target>& targets, Shape shape, int blocks,
@@ -185,6 +198,7 @@ class Maker {
         columns.root_weight.push_back(std::sqrt(target.weight));
         columns.tau.push_back(sign > 0 ? target.tau_up : target.tau_down);
         bounds_.best_end.push_back(sign > 0 ? seen.hi : seen.lo);
+        bounds_.worst_end.push_back(sign > 0 ? seen.lo : seen.hi);
       };
       if (seen.up || !seen.down) add(1);
       if (!seen.up) add(-1);
@@ -201,6 +215,10 @@ class Maker {
     if (bounds_.shape == Shape::kNary) {
       bounds_.q_a = Rows(intervals, n, kInf);
       bounds_.q_b = Rows(intervals, n, 0);
+    }
+    if (bounds_.shape == Shape::kNary && jump_ == nullptr) {
+      bounds_.least_product = Rows(model_.steps(), n, 0);
+      bounds_.most_product = Rows(model_.steps(), n, 0);
     }
     if (bounds_.shape == Shape::kBinary || bounds_.shape == Shape::kVanilla) {
       bounds_.all_steps = Rows(intervals, n, 0);
@@ -232,6 +250,7 @@ class Maker {
     out.Run(column, bounds_.shape, in, sign > 0, scale * (bounds_.columns.tau[c] - map.offset),
             -scale * map.scale * PlaneToCarried(column, 1, T), stop_);
     Scatter(column, in, out, c, bounds_);
+    if (bounds_.least_product.rows() > 0) ScatterEnds(in, c, bounds_);
   }
 
   const Model& model_;

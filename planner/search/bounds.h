@@ -63,7 +63,11 @@ struct Bounds {
   Rows s_a, s_b, q_a, q_b;       // by interval
   Rows prefix_a, prefix_b;       // n blocks over 1..j, by Layer; at the root the exact error
   Rows all_steps;                // carried product of the steps i..j; shapes kBinary, kVanilla
-  std::vector<double> best_end;  // carried value of the best plan of each column by itself
+  // Carried values of the best and the worst plan of each column by itself.
+  std::vector<double> best_end, worst_end;
+  // By column, the least and the largest value of the products that end at level t or before, at
+  // row t - 1; shape kNary, in the value form (no rows for others).
+  Rows least_product, most_product;
 };
 
 // The rule that combines [i,m] and [m+1,j]. `start` may be empty (merges start from their noisiest

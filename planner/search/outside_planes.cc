@@ -229,7 +229,8 @@ MP_INLINE void RunOutside(const Context& c, Shape shape, double root_a, double r
         out.q_a_first[i][j] = out.q_a_last[j][i] = product.a;
         out.q_b_first[i][j] = out.q_b_last[j][i] = product.b;
         if (pairs) AsNoisierPartOf(c, i, j, base, x_lo[r], x_hi[r], e_lo[r], e_hi[r]);
-        AsBlock(c, i, j, root_a, root_b, x_lo[r], x_hi[r], e_lo[r], e_hi[r]);
+        if (c.in.blocks > 1 || (i == 1 && j == T))
+          AsBlock(c, i, j, root_a, root_b, x_lo[r], x_hi[r], e_lo[r], e_hi[r]);
         const Line node = Chord(x_lo[r], x_hi[r], e_lo[r], e_hi[r]);
         out.s_a_first[i][j] = out.s_a_last[j][i] = node.a;
         out.s_b_first[i][j] = out.s_b_last[j][i] = node.b;
