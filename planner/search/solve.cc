@@ -157,18 +157,32 @@ class Search {
     if (model_.has_schedule() && distinct.size() > 4 * kRepresentatives)
       screen = Representatives(distinct, kRepresentatives);
     std::vector<std::pair<double, Plan>> finalists;
-    search::SimplePlans(
-        model_.steps(), options_.student_steps, options_.space == Space::kNary, [&](Plan plan) {
-          if (!screen || !have_plan_) {
-            Offer(std::move(plan));
-            return !Stop();
-          }
-          finalists.emplace_back(screen->Objective(plan), std::move(plan));
-          std::inplace_merge(finalists.begin(), finalists.end() - 1, finalists.end(),
-                             [](const auto& a, const auto& b) { return a.first < b.first; });
-          if (finalists.size() > kFinalists) finalists.pop_back();
-          return !Stop();
-        });
+    const auto take = [&](Plan plan) {
+      if (!screen || !have_plan_) {
+        Offer(std::move(plan));
+        return !Stop();
+      }
+      finalists.emplace_back(screen->Objective(plan), std::move(plan));
+      std::inplace_merge(finalists.begin(), finalists.end() - 1, finalists.end(),
+                         [](const auto& a, const auto& b) { return a.first < b.first; });
+      if (finalists.size() > kFinalists) finalists.pop_back();
+      return !Stop();
+    };
+    const bool nary = options_.space == Space::kNary;
+    if (options_.student_steps > 1) {
+      search::SimplePlans(model_.steps(), options_.student_steps, nary, take);
+    } else {
+      search::CanonicalPlans(model_.steps(), 1, take);
+      // Only the best are built.
+      std::size_t left = screen ? kFinalists : 1;
+      for (const search::MixedPlan& mixed :
+           search::RateMixedPlans(screen ? *screen : model_, nary, stop_)) {
+        if (options_.max_merges > 0 && mixed.border > options_.max_merges) continue;
+        if (options_.max_rounds > 0 && mixed.border > options_.max_rounds) continue;
+        absl::StatusOr<Plan> plan = search::Build(mixed, model_.steps());
+        if (!plan.ok() || !take(*std::move(plan)) || --left == 0) break;
+      }
+    }
     for (auto& [objective, plan] : finalists) Offer(std::move(plan));
   }
 
