@@ -17,8 +17,8 @@ namespace mergeplan::search {
 //
 // Proof of the range. Take a whole plan of values V_x, V_y with a part over [i,j] of values x, y.
 // With the start `child` a merge at level m has the value v (omg_m u + g_m), u being the product of
-// its cleaner children and v its noisiest. So a relative change of v is one of the merge, and one of
-// a child in u is one of the merge times
+// its cleaner children and v its noisiest. So a relative change of v is one of the merge, and one
+// of a child in u is one of the merge times
 //   h_m(u) = omg_m u / (omg_m u + g_m)  in [0, 1],
 // which increases in u; products pass it on as it is. Hence dV/dx = H_x V_x / x, H_x being the
 // product of h_m(u) over the merges in whose cleaner children the part lies: each of another level
@@ -26,9 +26,9 @@ namespace mergeplan::search {
 // merges are the same in both columns, so
 //   B / A = (t_y |b_y| V_y H_y / y) / (t_x |b_x| V_x H_x / x),
 // b being the root's slope, and H_y / H_x lies between the products over m > j of
-// min(1, least h_m in column y / largest in column x) and of max(1, largest / least), the ends taken
-// over all products that end before m. V lies between its ends over all plans, and, as only plans
-// with l below the threshold matter, where the other column's error at its best leaves it.
+// min(1, least h_m in column y / largest in column x) and of max(1, largest / least), the ends
+// taken over all products that end before m. V lies between its ends over all plans, and, as only
+// plans with l below the threshold matter, where the other column's error at its best leaves it.
 // What is computed is widened by far more than its rounding.
 class Directions {
  public:

@@ -23,8 +23,8 @@ void CanonicalPlans(int teacher_steps, int blocks, const std::function<bool(Plan
 
 // One of the mixed plans of one block. It has `border` merges in as many rounds.
 struct MixedPlan {
-  bool boot;       // over vanilla; otherwise consistency in it
-  int border;      // c
+  bool boot;         // over vanilla; otherwise consistency in it
+  int border;        // c
   double objective;  // up to rounding
 };
 

@@ -70,8 +70,8 @@ TEST(Directions, HoldForEveryPartOfEveryPlan) {
     };
     std::array<double, 2> tangent;
     for (double& t : tangent) t = trial % 7 == 0 ? 0.0 : Uniform(random, 0, 1);
-    const double threshold = trial % 4 == 0 ? std::numeric_limits<double>::infinity()
-                                            : Uniform(random, -0.2, 0.5);
+    const double threshold =
+        trial % 4 == 0 ? std::numeric_limits<double>::infinity() : Uniform(random, -0.2, 0.5);
     Directions directions(*bounds);
     directions.Set(tangent, threshold);
     std::vector<double> values[2], changed;
@@ -87,8 +87,8 @@ TEST(Directions, HoldForEveryPartOfEveryPlan) {
       std::vector<std::array<double, 2>> falls(values[0].size());
       for (std::size_t node = 0; node < falls.size(); ++node) {
         for (int c = 0; c < 2; ++c) {
-          const double grown = Whole(*model, plan, columns.coordinate[c], static_cast<int>(node), 2,
-                                     &changed);
+          const double grown =
+              Whole(*model, plan, columns.coordinate[c], static_cast<int>(node), 2, &changed);
           falls[node][c] = tangent[c] * columns.root_weight[c] * (grown - whole[c]);
         }
       }
