@@ -238,6 +238,7 @@ bool Pass::OnGrid(int i, int j) const {
 
 void Pass::Interval(int i, int j) {
   const std::size_t n = columns_.size();
+  if (!bounds_.InBlock(i, j)) return;
   const std::size_t ij = at_(i, j);
   const int T = model_.steps();
   const std::vector<double> start = tables_.ConstantStart(model_, columns_, i, j);

@@ -14,6 +14,7 @@
 #include "planner/operators/canonical.h"
 #include "planner/operators/regimes.h"
 #include "planner/search/best_column.h"
+#include "planner/search/block_plans.h"
 #include "planner/search/bounds.h"
 #include "planner/search/cuda/offload.h"
 #include "planner/search/families.h"
@@ -255,14 +256,32 @@ class Search {
   // The tables of a problem that bounds the model's, and the bound at their root.
   bool Tables(const Model& model, const std::vector<Target>& targets) {
     bounds_.reset();
+    std::optional<search::BlockPlans> plans;
+    const search::BorderGuide guide = [&](const Bounds& bounds,
+                                          const std::vector<std::vector<int>>& borders) {
+      if (BlockPlanBytes(bounds.columns.size()) < kTableLimit / 4) {
+        if (!plans) plans.emplace(model, bounds);
+        for (const std::vector<int>& last : borders) {
+          if (Stop()) break;
+          if (std::optional<Plan> plan = plans->From(last)) Offer(*std::move(plan));
+        }
+      }
+      return Threshold();
+    };
     bounds_ = Bounds::Make(model, targets, SearchShape(), options_.student_steps, !limited(),
-                           threads_, stop_);
+                           threads_, stop_, guide);
     if (!bounds_ || Stop()) return false;
+    RaiseBound(bounds_->border_bound);
     RaiseBound(search::RowBound(bounds_->columns.size(), bounds_->best_end.data(),
                                 bounds_->prefix_a[bounds_->root()],
                                 bounds_->prefix_b[bounds_->root()]));
     if (Proven() && groups_ == 0) why_ = "no plan is better in any dimension";
     return true;
+  }
+
+  double BlockPlanBytes(std::size_t columns) const {
+    const double steps = model_.steps();
+    return steps * steps / 2 * std::min(steps, 50.0) * 2 * static_cast<double>(columns) * 8;
   }
 
   void Beam(const Model& model, int width, int grid = 1) {

@@ -37,7 +37,7 @@ namespace mergeplan::search {
 class TwoColumns {
  public:
   // Two columns of targets that need only one, n-ary plans, starts at the noisiest child, nothing
-  // negative.
+  // negative, bounds of all plans.
   static bool Applies(const Model& model, const Bounds& bounds);
 
   TwoColumns(const Model& model, const Bounds& bounds);
