@@ -5,6 +5,7 @@
 #include <optional>
 #include <vector>
 
+#include "absl/types/span.h"
 #include "planner/search/block_borders.h"
 #include "planner/search/columns.h"
 #include "planner/search/kernels.h"
@@ -17,6 +18,10 @@ namespace mergeplan::search {
 struct Survivors {
   std::function<const double*(int i, int j)> node, product;
   std::function<const double*(int n, int j)> prefix;
+  // The splits m, ascending, at which such plans make the merges and the products over [i,j] of two
+  // parts, and n blocks over 1..j of n - 1 blocks and the block [m+1,j]. Empty functions: any.
+  std::function<absl::Span<const int>(int i, int j)> merges, products;
+  std::function<absl::Span<const int>(int n, int j)> borders;
 };
 
 struct Bounds;

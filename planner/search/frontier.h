@@ -54,6 +54,7 @@ struct Frontier {
   // entry. (Of whole plans: every candidate's own bound.)
   std::vector<Record> records;
   std::vector<double> reach;
+  std::vector<int> splits;  // of the candidates that lead to whole plans below the threshold
 
   int size() const { return static_cast<int>(origins.size()); }
   const double* row(int k) const { return values.data() + static_cast<std::size_t>(k) * columns; }
@@ -107,7 +108,8 @@ class Pass {
   // going through all candidates from the whole plans down: a plan below the threshold has, for
   // each of its parts, an entry that stands for it, and these entries' candidates lead to a whole
   // plan whose bound is no higher than the plan's objective. Entries that lead to none below the
-  // threshold are left out. Time and memory as the candidates.
+  // threshold are left out, and so are splits at which all candidates lead to none. Time and memory
+  // as the candidates.
   Survivors Left();
   // Candidates looked at (comparisons count a sixteenth) and parts kept. Of a pass that was given
   // up for its effort, max_candidates: how far it came depends on the threads.
@@ -154,7 +156,7 @@ class Pass {
   // Fills `reach` from the whole plans down, and then `best` and `values` of what reaches below the
   // threshold.
   void TraceBack();
-  void Hand(const Frontier& from, int i, int j, const Place& place);
+  void Hand(Frontier& from, int i, int j, const Place& place);
   bool Whole(const Frontier& frontier) const;  // of plans over all steps
   bool limited() const { return options_.max_merges > 0 || options_.max_rounds > 0; }
   // Can a part with these counts be a part of a plan within the limits, where so many merges are
