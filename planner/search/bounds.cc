@@ -262,6 +262,7 @@ class Maker {
     if (borders->Pass(threshold, kLastSlack * threshold, most, stop_)) {
       bounds_.border_bound = borders->LowerBound();
     }
+    bounds_.ceiling = threshold;
     bounds_.best_node = Rows();
     bounds_.borders = std::move(borders);
     return !(stop_ && stop_());

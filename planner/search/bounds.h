@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -22,6 +23,8 @@ struct Survivors {
   // parts, and n blocks over 1..j of n - 1 blocks and the block [m+1,j]. Empty functions: any.
   std::function<absl::Span<const int>(int i, int j)> merges, products;
   std::function<absl::Span<const int>(int n, int j)> borders;
+  // Shows the values of the kept nodes over [i,j] that such plans have.
+  std::function<void(int i, int j, const std::function<void(const double*)>& look)> rows;
 };
 
 struct Bounds;
@@ -62,12 +65,12 @@ struct Bounds {
                                     Shape shape, int blocks, bool narrow, int threads,
                                     const std::function<bool()>& stop,
                                     const BorderGuide& guide = nullptr);
-  // Makes the bounds anew from what a pass has left: the siblings in the proof above are then at
-  // the best of what is left, and parts of which nothing is left make no context. They hold for the
-  // plans whose objective is below the pass's threshold, no longer for all. False where `stop` said
-  // true; the bounds are then of no use. The time is that of the parts that are left and of the
-  // pairs of them (tighten.cc).
-  bool Tighten(const Model& model, const Survivors& survivors, int threads,
+  // Makes the bounds anew from what a pass with that threshold has left: the siblings in the proof
+  // above are then at the best of what is left, and parts of which nothing is left make no context.
+  // They hold for the plans whose objective is below the pass's threshold, no longer for all. False
+  // where `stop` said true; the bounds are then of no use. The time is that of the parts that are
+  // left and of the pairs of them (tighten.cc).
+  bool Tighten(const Model& model, const Survivors& survivors, double threshold, int threads,
                const std::function<bool()>& stop);
   // Bytes that Make will need.
   static double Bytes(int steps, std::size_t targets, int blocks, int threads);
@@ -87,8 +90,13 @@ struct Bounds {
   Rows prefix_a, prefix_b;  // n blocks over 1..j, by Layer; at the root the exact error
   Rows best_node;           // by interval; only for the search of borders
   std::shared_ptr<BlockBorders> borders;  // null: all blocks
-  double border_bound = 0;                // of every plan
-  Rows all_steps;  // carried product of the steps i..j; shapes kBinary, kVanilla
+  // The bounds hold for plans below it.
+  double ceiling = std::numeric_limits<double>::infinity();
+  // What can be added to the bound of a node or product by interval, and of a prefix by Layer
+  // (surplus.h). Empty: nothing.
+  std::vector<double> part_surplus, prefix_surplus;
+  double border_bound = 0;  // of every plan
+  Rows all_steps;           // carried product of the steps i..j; shapes kBinary, kVanilla
   // Carried values of the best and the worst plan of each column by itself.
   std::vector<double> best_end, worst_end;
   // By column, the least and the largest value of the products that end at level t or before, at

@@ -130,6 +130,13 @@ class Pass {
     int layer = 0;
   };
 
+  // What the bound of a candidate has to stay below.
+  double Limit(const Place& place) const {
+    if (bounds_.part_surplus.empty()) return options_.threshold;
+    return options_.threshold -
+           (place.prefix ? bounds_.prefix_surplus[bounds_.Layer(place.layer + 1, place.j)]
+                         : bounds_.part_surplus[at_(place.i, place.j)]);
+  }
   bool OnGrid(int i, int j) const;
   void Interval(int i, int j);
   void Prefixes();

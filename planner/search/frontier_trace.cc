@@ -73,6 +73,7 @@ Survivors Pass::Left() {
             [this, best](int n, int j) { return best(prefixes_[bounds_.Layer(n, j)]); },
             nullptr,
             nullptr,
+            nullptr,
             nullptr};
   }
   TraceBack();
@@ -101,7 +102,13 @@ Survivors Pass::Left() {
       [this, best](int n, int j) { return best(prefixes_[bounds_.Layer(n, j)]); },
       [this](int i, int j) { return absl::MakeConstSpan(nodes_[at_(i, j)].splits); },
       [this](int i, int j) { return absl::MakeConstSpan(products_[at_(i, j)].splits); },
-      [this](int n, int j) { return absl::MakeConstSpan(prefixes_[bounds_.Layer(n, j)].splits); }};
+      [this](int n, int j) { return absl::MakeConstSpan(prefixes_[bounds_.Layer(n, j)].splits); },
+      [this](int i, int j, const std::function<void(const double*)>& look) {
+        const Frontier& nodes = nodes_[at_(i, j)];
+        for (int k = 0; k < nodes.size(); ++k) {
+          if (Whole(nodes) || nodes.reach[k] < options_.threshold) look(nodes.row(k));
+        }
+      }};
 }
 
 }  // namespace mergeplan::search

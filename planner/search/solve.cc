@@ -256,6 +256,8 @@ class Search {
   // The tables of a problem that bounds the model's, and the bound at their root.
   bool Tables(const Model& model, const std::vector<Target>& targets) {
     bounds_.reset();
+    // Small problems are solved exactly whatever gap was asked for.
+    const bool small = std::pow(model.steps(), 3) * static_cast<double>(targets.size()) < 1e6;
     std::optional<search::BlockPlans> plans;
     const search::BorderGuide guide = [&](const Bounds& bounds,
                                           const std::vector<std::vector<int>>& borders) {
@@ -266,7 +268,7 @@ class Search {
           if (std::optional<Plan> plan = plans->From(last)) Offer(*std::move(plan));
         }
       }
-      return Threshold();
+      return small ? objective_ : Threshold();
     };
     bounds_ = Bounds::Make(model, targets, SearchShape(), options_.student_steps, !limited(),
                            threads_, stop_, guide);
@@ -303,7 +305,8 @@ class Search {
   // where it had to be given up. `effort` bounds the candidates times columns.
   bool Prove(const Model& model, double threshold, double slack, double effort = kNoLimit) {
     PassOptions options;
-    options.threshold = threshold;
+    // The bounds say nothing of plans that are not below their ceiling.
+    options.threshold = threshold = std::min(threshold, bounds_->ceiling);
     options.slack = slack;
     options.trace = slack > 0;
     options.max_merges = options_.max_merges;
@@ -322,7 +325,7 @@ class Search {
     if (outcome != Pass::Outcome::kDone) return false;
     Offer(pass.BestPlans(64));
     RaiseBound(pass.LowerBound());
-    if (!Done()) bounds_->Tighten(model, pass.Left(), threads_, stop_);
+    if (!Done()) bounds_->Tighten(model, pass.Left(), threshold, threads_, stop_);
     return true;
   }
 

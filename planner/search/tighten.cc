@@ -10,6 +10,7 @@
 #include "planner/search/bounds.h"
 #include "planner/search/kernels.h"
 #include "planner/search/parallel.h"
+#include "planner/search/surplus.h"
 
 namespace mergeplan::search {
 namespace {
@@ -364,7 +365,7 @@ class Slice {
 
 }  // namespace
 
-bool Bounds::Tighten(const Model& model, const Survivors& survivors, int threads,
+bool Bounds::Tighten(const Model& model, const Survivors& survivors, double threshold, int threads,
                      const std::function<bool()>& stop) {
   // Columns of a slice; they lie side by side.
   constexpr std::size_t kSlice = 16, kLeastSlice = 4;
@@ -382,6 +383,12 @@ bool Bounds::Tighten(const Model& model, const Survivors& survivors, int threads
     const std::size_t end = static_cast<std::size_t>(k + 1) * n / slices;
     if (!Slice(model, left, begin, end - begin, *this).Run(stop)) stopped = true;
   });
+  ceiling = std::min(ceiling, threshold);
+  if (blocks > 1 && survivors.borders && survivors.rows && !model.carries_x0()) {
+    Surplus surplus = MakeSurplus(*this, survivors, threshold);
+    part_surplus = std::move(surplus.part);
+    prefix_surplus = std::move(surplus.prefix);
+  }
   return !stopped && !(stop && stop());
 }
 

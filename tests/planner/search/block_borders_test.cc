@@ -177,7 +177,7 @@ TEST(BlockBorders, LeaveEveryPlanBelowTheThreshold) {
       Pass pass(*model, *bounds, options);
       ASSERT_EQ(pass.Run(), Pass::Outcome::kDone);
       EXPECT_LE(pass.LowerBound(), plans.least + rounding + 1e-9 * plans.least);
-      ASSERT_TRUE(bounds->Tighten(*model, pass.Left(), 1, nullptr));
+      ASSERT_TRUE(bounds->Tighten(*model, pass.Left(), threshold, 1, nullptr));
     }
   }
   EXPECT_GT(looked, 80);
