@@ -85,11 +85,13 @@ void Pass::Pairs(const Place& place, const double* a, const double* b,
   // What may go to a device is put off until all of it is known.
   const bool put_off = PairsWorthDevice(place);
   std::vector<std::pair<int, int>> runs;  // middle, entry of the left part
+  // In the value form one rule goes for all splits.
+  CandidateRule rule = RuleFor(model_, tables_, i, i, j, merge, start);
   for (int m = i; m < j; ++m) {
     const Frontier& left = LeftOf(place, m);
     const Frontier& right = nodes_[at_(m + 1, j)];
     if (left.size() == 0 || right.size() == 0) continue;
-    const CandidateRule rule = RuleFor(model_, tables_, i, m, j, merge, start);
+    if (model_.carries_x0()) rule = RuleFor(model_, tables_, i, m, j, merge, start);
     // What the kept parts reach at best, column by column: a pair of frontiers, or a left part,
     // that fails even with that fails with all.
     const auto bound_of = [&](const double* u, const double* v) {
@@ -222,6 +224,9 @@ void Pass::Select(bool root, const Place& place, const double* a, const double* 
     bytes_ += n * sizeof(double);
   }
   SetBest(frontier);
+  int largest = largest_;
+  while (frontier.size() > largest && !largest_.compare_exchange_weak(largest, frontier.size())) {
+  }
 }
 
 void Pass::SetBest(Frontier& frontier) const {

@@ -193,6 +193,7 @@ class Pass {
   std::atomic<bool> out_of_memory_{false};
   std::atomic<std::int64_t> candidates_{0};
   std::atomic<std::size_t> bytes_{0};
+  std::atomic<int> largest_{1};  // entries of a frontier
 };
 
 }  // namespace mergeplan::search

@@ -391,9 +391,11 @@ class Search {
     const int T = model_.steps();
     const int grid = std::max(1, T / 32);
     int width = T < 128 ? 4 : 1;
-    bool put_off = grid > 1;
+    const bool blocks = options_.student_steps > 1;
+    // Plans of several blocks were looked for before the bounds were made (BlockPlans).
+    bool put_off = grid > 1 && !(blocks && options_.gap > 0);
     Beam(model, 1, grid);
-    if (!put_off) Beam(model, width);
+    if (grid == 1) Beam(model, width);
     if (Done() || (groups_ == 0 && Prove(model, objective_, 0, kSmall))) return;
     const double aim = std::max(options_.gap, 0.01);
     const double columns = static_cast<double>(bounds_->columns.size());
@@ -404,7 +406,8 @@ class Search {
     const double finest = groups_ > 0 ? 0.02 : 1e-12;
     double last = 0;  // of the last pass that was not given up
     int passes = 0;
-    for (double share = 0.5; share > finest && !Done();) {
+    // Slack adds up over the blocks of a plan.
+    for (double share = blocks && grid > 1 ? 0.1 : 0.5; share > finest && !Done();) {
       const double before = spent_;
       if (!Prove(model, Threshold(), share * aim * objective_, effort)) {
         if (Done()) break;
