@@ -320,6 +320,7 @@ void BlockBorders::TraceBack(double threshold) {
 
 std::vector<std::vector<int>> BlockBorders::Promising(int count) const {
   std::vector<std::vector<int>> out;
+  if (frontiers_.empty()) return out;
   for (const Record& record : frontiers_[Layer(blocks_, steps_)].records) {
     if (static_cast<int>(out.size()) >= count) break;
     std::vector<int> last(blocks_);

@@ -32,7 +32,7 @@ namespace mergeplan::search {
 class BlockBorders {
  public:
   // `best_node`: the best value of every node, by interval. root_a + root_b V is the error by
-  // column.
+  // column. All of these are asked for until Forget().
   BlockBorders(int steps, int blocks, const Columns& columns, const double* root_a,
                const double* root_b, const Rows& best_node, int threads);
   // How many triples (n, i, j) there are at first; every round of Sweep looks at those left.
@@ -47,6 +47,8 @@ class BlockBorders {
 
   // After Pass() gave true: no plan has an objective below it, or below the threshold.
   double LowerBound() const { return lower_bound_; }
+  // Frees what Promising() needs; after it no call asks for the columns, the root or the nodes.
+  void Forget() { frontiers_.clear(); }
   // The last steps of the N blocks of the up to `count` whole rows with the least bounds.
   std::vector<std::vector<int>> Promising(int count) const;
 

@@ -180,6 +180,7 @@ std::optional<Plan> BlockPlans::From(std::vector<int> last) {
   }
   PlanBuilder builder(steps_);
   std::vector<Range> blocks;
+  blocks.reserve(static_cast<std::size_t>(blocks_));
   for (int block = 0; block < blocks_; ++block) {
     blocks.push_back(Build(builder, state.first(block), state.last[block],
                            state.options[block]->choices[state.choice[block]]));

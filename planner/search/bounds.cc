@@ -240,7 +240,7 @@ class Maker {
   bool LeaveOutBlocks() {
     constexpr double kMostWork = 4e9;
     constexpr double kFirstSlack = 0.05, kLastSlack = 0.01;  // of the threshold
-    constexpr std::int64_t kMostCandidates = 4'000'000;
+    constexpr std::int64_t kMostCandidates = 2'000'000;
     constexpr int kPromising = 4;
     const int T = model_.steps();
     const std::size_t n = bounds_.columns.size();
@@ -263,6 +263,7 @@ class Maker {
       bounds_.border_bound = borders->LowerBound();
     }
     bounds_.ceiling = threshold;
+    borders->Forget();
     bounds_.best_node = Rows();
     bounds_.borders = std::move(borders);
     return !(stop_ && stop_());
@@ -365,7 +366,10 @@ std::optional<Bounds> Bounds::Make(const Model& model, const std::vector<Target>
 double Bounds::Bytes(int steps, std::size_t targets, int blocks, int threads) {
   const double columns = 2.0 * static_cast<double>(targets);
   const double plane = 8.0 * (steps + 2.0) * (steps + 2.0);
-  return columns * 8 * (4 * Intervals(steps).size() + 2.0 * blocks * steps) +
+  // With several blocks their best nodes and which of them are left.
+  const double tables = blocks > 1 ? 5 : 4;
+  return columns * 8 * (tables * Intervals(steps).size() + 4.0 * blocks * steps) +
+         (blocks > 1 ? 1.0 * blocks * Intervals(steps).size() : 0) +
          std::min<double>(threads, static_cast<double>(targets)) * 26 * plane;
 }
 

@@ -23,9 +23,10 @@ bool NotNegative(const Rows& rows) {
 
 bool TwoColumns::Applies(const Model& model, const Bounds& bounds) {
   return bounds.steps > 1 && bounds.columns.size() == 2 && bounds.columns.dominance_everywhere &&
-         bounds.shape == Shape::kNary && bounds.borders == nullptr && !model.carries_x0() && model.starts_from_child() &&
-         bounds.tables.offset.rows() == 0 && NotNegative(bounds.tables.leaf) &&
-         NotNegative(bounds.tables.omg) && NotNegative(bounds.tables.slope);
+         bounds.shape == Shape::kNary && bounds.borders == nullptr && !model.carries_x0() &&
+         model.starts_from_child() && bounds.tables.offset.rows() == 0 &&
+         NotNegative(bounds.tables.leaf) && NotNegative(bounds.tables.omg) &&
+         NotNegative(bounds.tables.slope);
 }
 
 TwoColumns::TwoColumns(const Model& model, const Bounds& bounds)

@@ -79,8 +79,8 @@ class TwoColumns {
   Plane TangentPlane(const double* a, const double* b) const;
   Point Errors(Point root) const;
   // Keeps the corners of the hull of some values of parts that end at level j, in the directions
-  // that count for these, by the quick hull: the value farthest beyond a line between two corners is
-  // a corner.
+  // that count for these, by the quick hull: the value farthest beyond a line between two corners
+  // is a corner.
   Kept Keep(int j, std::vector<Point>& from);
   void Hull(Point right, Point top, std::size_t begin, std::size_t end);
   absl::Span<const Point> Of(const Kept& kept) const {
