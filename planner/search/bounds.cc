@@ -7,6 +7,7 @@
 #include <memory>
 #include <numeric>
 
+#include "planner/operators/canonical.h"
 #include "planner/search/parallel.h"
 #include "planner/search/planes.h"
 
@@ -23,7 +24,6 @@ struct Seen {
   bool up = true, down = true;
   double spread = 0;
   double lo = 0, hi = 0;  // carried, whole plans
-  bool strategy[3] = {};  // every interval's best node is of kStrategies[k]
 };
 
 double PlaneToCarried(const ColumnProblem& column, int i, int j) {
@@ -53,6 +53,7 @@ void Scatter(const ColumnProblem& column, const InsidePlanes& in, const OutsideP
   std::size_t row = 0;
   for (int i = 1; i <= T; ++i) {
     for (int j = i; j <= T; ++j, ++row) {
+      if (!bounds.InBlock(i, j)) continue;
       bounds.s_a[row][c] = out.s_a_first[i][j];
       bounds.s_b[row][c] = slope(out.s_b_first[i][j], i, j);
       if (bounds.shape == Shape::kNary) {
@@ -72,17 +73,31 @@ void Scatter(const ColumnProblem& column, const InsidePlanes& in, const OutsideP
   }
 }
 
+// The same of the products' ends.
+void ScatterEnds(const InsidePlanes& in, std::size_t c, Bounds& bounds) {
+  double least = kInf, most = -kInf;
+  for (int j = 1; j <= bounds.steps; ++j) {
+    for (int i = 1; i <= j; ++i) {
+      least = std::min(least, in.lo.q_last[j][i]);
+      most = std::max(most, in.hi.q_last[j][i]);
+    }
+    bounds.least_product[j - 1][c] = least;
+    bounds.most_product[j - 1][c] = most;
+  }
+}
+
 class Maker {
  public:
   Maker(const Model& model, const std::vector<Target>& targets, Shape shape, int blocks,
-        bool narrow, int threads, const std::function<bool()>& stop)
+        bool narrow, int threads, const std::function<bool()>& stop, const BorderGuide& guide)
       : model_(model),
         targets_(targets),
         shape_(shape),
         blocks_(blocks),
         narrow_(narrow),
         threads_(threads),
-        stop_(stop) {
+        stop_(stop),
+        guide_(guide) {
     if (model.carries_x0()) jump_ = std::make_unique<JumpForm>(model.schedule());
   }
 
@@ -97,6 +112,10 @@ class Maker {
     bounds_.shape = Narrowed();
     Orient();
     Allocate();
+    if (guide_ && blocks_ > 1 && jump_ == nullptr && !OneNodePerInterval(bounds_.shape) &&
+        bounds_.columns.size() > 2 && !LeaveOutBlocks()) {
+      return {};
+    }
     if (!ForTargets([&](std::size_t k, Scratch& scratch) { Fill(k, scratch); })) return {};
     return std::move(bounds_);
   }
@@ -150,19 +169,22 @@ class Maker {
     seen.up = target.tau >= hi - rounding - (target.tau - target.tau_up);
     seen.down = target.tau <= lo + rounding + (target.tau_down - target.tau);
     seen.spread = std::sqrt(target.weight) * (hi - lo);
-    if (blocks_ == 1 || !narrow_ || OneNodePerInterval(shape_) || !(seen.up || seen.down)) return;
-    InsidePlanes& other = Ready(scratch.other);
+    if (blocks_ == 1 || !narrow_ || OneNodePerInterval(shape_)) return;
     for (int s = 0; s < 3; ++s) {
-      if (!other.Run(column, kStrategies[s], stop_)) return;
-      seen.strategy[s] = seen.up ? SameNodes(other.hi, in.hi, T) : SameNodes(other.lo, in.lo, T);
+      if (!may_narrow_[s]) continue;  // another target needs more
+      bool same = seen.up || seen.down;
+      if (same) {
+        InsidePlanes& other = Ready(scratch.other);
+        if (!other.Run(column, kStrategies[s], stop_)) return;
+        same = seen.up ? SameNodes(other.hi, in.hi, T) : SameNodes(other.lo, in.lo, T);
+      }
+      if (!same) may_narrow_[s] = false;
     }
   }
 
   Shape Narrowed() const {
-    for (int s = 0; s < 3 && blocks_ > 1 && narrow_; ++s) {
-      if (std::all_of(seen_.begin(), seen_.end(),
-                      [s](const Seen& seen) { return seen.strategy[s]; }))
-        return kStrategies[s];
+    for (int s = 0; s < 3 && blocks_ > 1 && narrow_ && !OneNodePerInterval(shape_); ++s) {
+      if (may_narrow_[s]) return kStrategies[s];
     }
     return shape_;
   }
@@ -185,6 +207,7 @@ class Maker {
         columns.root_weight.push_back(std::sqrt(target.weight));
         columns.tau.push_back(sign > 0 ? target.tau_up : target.tau_down);
         bounds_.best_end.push_back(sign > 0 ? seen.hi : seen.lo);
+        bounds_.worst_end.push_back(sign > 0 ? seen.lo : seen.hi);
       };
       if (seen.up || !seen.down) add(1);
       if (!seen.up) add(-1);
@@ -202,11 +225,77 @@ class Maker {
       bounds_.q_a = Rows(intervals, n, kInf);
       bounds_.q_b = Rows(intervals, n, 0);
     }
+    if (bounds_.shape == Shape::kNary && jump_ == nullptr) {
+      bounds_.least_product = Rows(model_.steps(), n, 0);
+      bounds_.most_product = Rows(model_.steps(), n, 0);
+    }
     if (bounds_.shape == Shape::kBinary || bounds_.shape == Shape::kVanilla) {
       bounds_.all_steps = Rows(intervals, n, 0);
     }
     bounds_.prefix_a = Rows(static_cast<std::size_t>(blocks_) * model_.steps(), n, kInf);
     bounds_.prefix_b = Rows(static_cast<std::size_t>(blocks_) * model_.steps(), n, 0);
+  }
+
+  // Finds the blocks that plans below the guide's threshold can have.
+  bool LeaveOutBlocks() {
+    constexpr double kMostWork = 4e9;
+    constexpr double kFirstSlack = 0.05, kLastSlack = 0.01;  // of the threshold
+    constexpr std::int64_t kMostCandidates = 2'000'000;
+    constexpr int kPromising = 4;
+    const int T = model_.steps();
+    const std::size_t n = bounds_.columns.size();
+    if (BlockBorders::Count(T, blocks_) * static_cast<double>(n) > kMostWork) return true;
+    bounds_.best_node = Rows(Intervals(T).size(), n, 0);
+    if (!ForTargets([&](std::size_t k, Scratch& scratch) { GatherBest(k, scratch); })) return false;
+    auto borders = std::make_shared<BlockBorders>(
+        T, blocks_, bounds_.columns, bounds_.prefix_a[bounds_.root()],
+        bounds_.prefix_b[bounds_.root()], bounds_.best_node, threads_);
+    std::vector<int> equal;
+    for (const Range& range : EqualBlocks(T, blocks_)) equal.push_back(range.last);
+    double threshold = guide_(bounds_, {equal});
+    const auto most = static_cast<std::int64_t>(kMostCandidates / (1 + n / 32));
+    if (!borders->Sweep(threshold, stop_)) return false;
+    if (borders->Pass(threshold, kFirstSlack * threshold, most, stop_)) {
+      threshold = std::min(threshold, guide_(bounds_, borders->Promising(kPromising)));
+      if (!borders->Sweep(threshold, stop_)) return false;
+    }
+    if (borders->Pass(threshold, kLastSlack * threshold, most, stop_)) {
+      bounds_.border_bound = borders->LowerBound();
+    }
+    bounds_.ceiling = threshold;
+    borders->Forget();
+    bounds_.best_node = Rows();
+    bounds_.borders = std::move(borders);
+    return !(stop_ && stop_());
+  }
+
+  void GatherBest(std::size_t k, Scratch& scratch) {
+    const int T = model_.steps();
+    InsidePlanes& in = Ready(kept_[k] ? kept_[k] : scratch.inside);
+    if (!kept_[k]) {
+      const ColumnProblem column(model_, targets_[k].coordinate, jump_.get());
+      in.Run(column, bounds_.shape, stop_);
+    }
+    for (std::size_t c = first_column_[k];
+         c < bounds_.columns.size() && bounds_.columns.coordinate[c] == targets_[k].coordinate;
+         ++c) {
+      const double sign = bounds_.columns.sign[c];
+      const InsideEnd& best = sign > 0 ? in.hi : in.lo;
+      const std::size_t root = bounds_.root();
+      RootLine(c, bounds_.prefix_a[root][c], bounds_.prefix_b[root][c]);
+      std::size_t row = 0;
+      for (int i = 1; i <= T; ++i) {
+        for (int j = i; j <= T; ++j, ++row) bounds_.best_node[row][c] = best.s_first[i][j];
+      }
+    }
+  }
+
+  // The error of a whole plan of value V of a plane is a + b V.
+  void RootLine(std::size_t c, double& a, double& b) const {
+    const double scale = bounds_.columns.root_weight[c] * bounds_.columns.sign[c];
+    const Model::Affine map = model_.CarriedToValue(1, model_.steps());
+    a = scale * (bounds_.columns.tau[c] - map.offset);
+    b = -scale * map.scale;
   }
 
   void Fill(std::size_t k, Scratch& scratch) {
@@ -226,12 +315,12 @@ class Maker {
   void FillColumn(std::size_t c, const ColumnProblem& column, const InsidePlanes& in,
                   OutsidePlanes& out) {
     const int T = model_.steps();
-    const double sign = bounds_.columns.sign[c];
-    const double scale = bounds_.columns.root_weight[c] * sign;
-    const Model::Affine map = model_.CarriedToValue(1, T);
-    out.Run(column, bounds_.shape, in, sign > 0, scale * (bounds_.columns.tau[c] - map.offset),
-            -scale * map.scale * PlaneToCarried(column, 1, T), stop_);
+    double a, b;
+    RootLine(c, a, b);
+    out.Run(column, bounds_.shape, in, bounds_.columns.sign[c] > 0, a,
+            b * PlaneToCarried(column, 1, T), {bounds_.borders.get(), c}, stop_);
     Scatter(column, in, out, c, bounds_);
+    if (bounds_.least_product.rows() > 0) ScatterEnds(in, c, bounds_);
   }
 
   const Model& model_;
@@ -241,8 +330,11 @@ class Maker {
   bool narrow_;
   int threads_;
   const std::function<bool()>& stop_;
+  const BorderGuide& guide_;
   std::unique_ptr<JumpForm> jump_;
   std::vector<Seen> seen_;
+  // Is every interval's best node of kStrategies[s], in all targets looked at so far?
+  std::atomic<bool> may_narrow_[3] = {true, true, true};
   std::vector<std::unique_ptr<InsidePlanes>> kept_;
   std::vector<std::size_t> first_column_;
   Bounds bounds_;
@@ -267,14 +359,17 @@ CandidateRule RuleFor(const Model& model, const ColumnTables& tables, int i, int
 
 std::optional<Bounds> Bounds::Make(const Model& model, const std::vector<Target>& targets,
                                    Shape shape, int blocks, bool narrow, int threads,
-                                   const std::function<bool()>& stop) {
-  return Maker(model, targets, shape, blocks, narrow, threads, stop).Run();
+                                   const std::function<bool()>& stop, const BorderGuide& guide) {
+  return Maker(model, targets, shape, blocks, narrow, threads, stop, guide).Run();
 }
 
 double Bounds::Bytes(int steps, std::size_t targets, int blocks, int threads) {
   const double columns = 2.0 * static_cast<double>(targets);
   const double plane = 8.0 * (steps + 2.0) * (steps + 2.0);
-  return columns * 8 * (4 * Intervals(steps).size() + 2.0 * blocks * steps) +
+  // With several blocks their best nodes and which of them are left.
+  const double tables = blocks > 1 ? 5 : 4;
+  return columns * 8 * (tables * Intervals(steps).size() + 4.0 * blocks * steps) +
+         (blocks > 1 ? 1.0 * blocks * Intervals(steps).size() : 0) +
          std::min<double>(threads, static_cast<double>(targets)) * 26 * plane;
 }
 

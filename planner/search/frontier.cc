@@ -55,6 +55,7 @@ void Pass::Pairs(const Place& place, const double* a, const double* b,
   const std::vector<double> start = merge ? tables_.ConstantStart(model_, columns_, i, j) : none_;
   constexpr std::int64_t kPerCheck = 1024;
   std::int64_t looked = 0;
+  const double limit = Limit(place);
   const bool counted = limited();
   // A product is inside a merge; so is a node that is not a block.
   const bool may_be_block =
@@ -67,6 +68,7 @@ void Pass::Pairs(const Place& place, const double* a, const double* b,
             std::max(left.rounds, right.rounds) + (merge ? 1 : 0)};
   };
   const auto add = [&](int m, int l, int r, double bound) {
+    if (!(bound < limit)) return;
     const Counts counts = counts_of(m, l, r);
     if (counted && !Allowed(counts, followed_by)) return;
     out.push_back({bound, {Origin::kPair, m, l, r}, counts});
@@ -76,31 +78,32 @@ void Pass::Pairs(const Place& place, const double* a, const double* b,
     const Frontier& right = nodes_[at_(m + 1, j)];
     for (int r = 0; r < right.size(); ++r) {
       if (counted && !Allowed(counts_of(m, l, r), followed_by)) continue;
-      const double bound = CandidateBound(n, rule, u, right.row(r), a, b, options_.threshold);
-      if (bound < options_.threshold) add(m, l, r, bound);
+      const double bound = CandidateBound(n, rule, u, right.row(r), a, b, limit);
+      if (bound < limit) add(m, l, r, bound);
     }
   };
   // What may go to a device is put off until all of it is known.
   const bool put_off = PairsWorthDevice(place);
   std::vector<std::pair<int, int>> runs;  // middle, entry of the left part
+  // In the value form one rule goes for all splits.
+  CandidateRule rule = RuleFor(model_, tables_, i, i, j, merge, start);
   for (int m = i; m < j; ++m) {
     const Frontier& left = LeftOf(place, m);
     const Frontier& right = nodes_[at_(m + 1, j)];
     if (left.size() == 0 || right.size() == 0) continue;
-    const CandidateRule rule = RuleFor(model_, tables_, i, m, j, merge, start);
+    if (model_.carries_x0()) rule = RuleFor(model_, tables_, i, m, j, merge, start);
     // What the kept parts reach at best, column by column: a pair of frontiers, or a left part,
     // that fails even with that fails with all.
     const auto bound_of = [&](const double* u, const double* v) {
-      return CandidateBound(n, rule, u, v, a, b, options_.threshold);
+      return CandidateBound(n, rule, u, v, a, b, limit);
     };
     const bool many = left.size() > 1 || right.size() > 1;
-    if (many && bound_of(left.best_row(), right.best_row()) >= options_.threshold) {
+    if (many && bound_of(left.best_row(), right.best_row()) >= limit) {
       ++looked;
       continue;
     }
     for (int l = 0; l < left.size(); ++l) {
-      if (right.size() > 1 && left.size() > 1 &&
-          bound_of(left.row(l), right.best_row()) >= options_.threshold) {
+      if (right.size() > 1 && left.size() > 1 && bound_of(left.row(l), right.best_row()) >= limit) {
         ++looked;
         continue;
       }
@@ -221,6 +224,9 @@ void Pass::Select(bool root, const Place& place, const double* a, const double* 
     bytes_ += n * sizeof(double);
   }
   SetBest(frontier);
+  int largest = largest_;
+  while (frontier.size() > largest && !largest_.compare_exchange_weak(largest, frontier.size())) {
+  }
 }
 
 void Pass::SetBest(Frontier& frontier) const {
@@ -238,10 +244,12 @@ bool Pass::OnGrid(int i, int j) const {
 
 void Pass::Interval(int i, int j) {
   const std::size_t n = columns_.size();
+  if (!bounds_.InBlock(i, j)) return;
   const std::size_t ij = at_(i, j);
   const int T = model_.steps();
   const std::vector<double> start = tables_.ConstantStart(model_, columns_, i, j);
   std::vector<Candidate> candidates;
+  const double limit = Limit({i, j});
 
   Frontier& nodes = nodes_[ij];
   const double* a = bounds_.s_a[ij];
@@ -261,9 +269,8 @@ void Pass::Interval(int i, int j) {
     if (shape_ == Shape::kConsistency) candidates.push_back({0, {Origin::kPair, j - 1, 0, 0}, {}});
     if (shape_ == Shape::kBinary) {
       const double bound = CandidateBound(n, all_steps(), bounds_.all_steps[at_(i, j - 1)],
-                                          tables_.leaf[j - 1], a, b, options_.threshold);
-      if (bound < options_.threshold)
-        candidates.push_back({bound, {Origin::kAllSteps, 0, 0, 0}, {1, 1}});
+                                          tables_.leaf[j - 1], a, b, limit);
+      if (bound < limit) candidates.push_back({bound, {Origin::kAllSteps, 0, 0, 0}, {1, 1}});
     }
     if (!OneNodePerInterval(shape_)) Pairs({i, j, true}, a, b, candidates);
     const auto value = [&](const Origin& origin, double* x) {
@@ -285,7 +292,7 @@ void Pass::Interval(int i, int j) {
   for (int k = 0; k < nodes.size(); ++k) {
     const double bound = RowBound(n, nodes.row(k), a, b);
     const Counts counts = limited() ? nodes.counts[k] : Counts{};
-    if (bound < options_.threshold && Allowed(counts, 1))
+    if (bound < limit && Allowed(counts, 1))
       candidates.push_back({bound, {Origin::kNode, 0, k, 0}, counts});
   }
   if (i < j) Pairs({i, j}, a, b, candidates);
@@ -317,7 +324,7 @@ void Pass::Prefixes() {
       if (count == 1) {
         for (int e = 0; e < nodes.size(); ++e) {
           const double bound = RowBound(n, nodes.row(e), a, b);
-          if (bound < options_.threshold) {
+          if (bound < Limit({1, j, false, true, 0})) {
             candidates.push_back(
                 {bound, {Origin::kNode, 0, e, 0}, limited() ? nodes.counts[e] : Counts{}});
           }

@@ -54,6 +54,7 @@ struct Frontier {
   // entry. (Of whole plans: every candidate's own bound.)
   std::vector<Record> records;
   std::vector<double> reach;
+  std::vector<int> splits;  // of the candidates that lead to whole plans below the threshold
 
   int size() const { return static_cast<int>(origins.size()); }
   const double* row(int k) const { return values.data() + static_cast<std::size_t>(k) * columns; }
@@ -107,7 +108,8 @@ class Pass {
   // going through all candidates from the whole plans down: a plan below the threshold has, for
   // each of its parts, an entry that stands for it, and these entries' candidates lead to a whole
   // plan whose bound is no higher than the plan's objective. Entries that lead to none below the
-  // threshold are left out. Time and memory as the candidates.
+  // threshold are left out, and so are splits at which all candidates lead to none. Time and memory
+  // as the candidates.
   Survivors Left();
   // Candidates looked at (comparisons count a sixteenth) and parts kept. Of a pass that was given
   // up for its effort, max_candidates: how far it came depends on the threads.
@@ -128,6 +130,13 @@ class Pass {
     int layer = 0;
   };
 
+  // What the bound of a candidate has to stay below.
+  double Limit(const Place& place) const {
+    if (bounds_.part_surplus.empty()) return options_.threshold;
+    return options_.threshold -
+           (place.prefix ? bounds_.prefix_surplus[bounds_.Layer(place.layer + 1, place.j)]
+                         : bounds_.part_surplus[at_(place.i, place.j)]);
+  }
   bool OnGrid(int i, int j) const;
   void Interval(int i, int j);
   void Prefixes();
@@ -154,7 +163,7 @@ class Pass {
   // Fills `reach` from the whole plans down, and then `best` and `values` of what reaches below the
   // threshold.
   void TraceBack();
-  void Hand(const Frontier& from, int i, int j, const Place& place);
+  void Hand(Frontier& from, int i, int j, const Place& place);
   bool Whole(const Frontier& frontier) const;  // of plans over all steps
   bool limited() const { return options_.max_merges > 0 || options_.max_rounds > 0; }
   // Can a part with these counts be a part of a plan within the limits, where so many merges are
@@ -184,6 +193,7 @@ class Pass {
   std::atomic<bool> out_of_memory_{false};
   std::atomic<std::int64_t> candidates_{0};
   std::atomic<std::size_t> bytes_{0};
+  std::atomic<int> largest_{1};  // entries of a frontier
 };
 
 }  // namespace mergeplan::search

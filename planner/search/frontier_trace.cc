@@ -10,7 +10,7 @@ bool Pass::Whole(const Frontier& frontier) const {
   return &frontier == &nodes_[at_(1, model_.steps())] || &frontier == &prefixes_[bounds_.root()];
 }
 
-void Pass::Hand(const Frontier& from, int i, int j, const Place& place) {
+void Pass::Hand(Frontier& from, int i, int j, const Place& place) {
   const bool whole = Whole(from);
   for (std::size_t r = 0; r < from.records.size(); ++r) {
     const Record& record = from.records[r];
@@ -23,18 +23,22 @@ void Pass::Hand(const Frontier& from, int i, int j, const Place& place) {
     if (origin.kind == Origin::kNode) hand(nodes_[at_(i, j)], origin.left);
     if (origin.kind != Origin::kPair) continue;
     const int m = origin.middle;
+    from.splits.push_back(m);
     hand(place.prefix             ? prefixes_[bounds_.Layer(place.layer, m)]
          : shape_ == Shape::kNary ? products_[at_(i, m)]
                                   : nodes_[at_(i, m)],
          origin.left);
     hand(nodes_[at_(m + 1, j)], origin.right);
   }
+  std::sort(from.splits.begin(), from.splits.end());
+  from.splits.erase(std::unique(from.splits.begin(), from.splits.end()), from.splits.end());
 }
 
 void Pass::TraceBack() {
   const int T = model_.steps();
   for (auto* group : {&nodes_, &products_, &prefixes_}) {
     for (Frontier& frontier : *group) {
+      frontier.splits.clear();
       if (Whole(frontier)) continue;
       frontier.reach.assign(frontier.origins.size(), std::numeric_limits<double>::infinity());
     }
@@ -42,7 +46,7 @@ void Pass::TraceBack() {
   if (blocks_ > 1) {
     for (int count = blocks_; count >= 1; --count) {
       for (int j = count; j <= T; ++j) {
-        const Frontier& prefix = prefixes_[bounds_.Layer(count, j)];
+        Frontier& prefix = prefixes_[bounds_.Layer(count, j)];
         Hand(prefix, 1, j, {1, j, false, true, count - 1});
       }
     }
@@ -66,7 +70,11 @@ Survivors Pass::Left() {
     };
     return {[this, best](int i, int j) { return best(nodes_[at_(i, j)]); },
             [this, best](int i, int j) { return best(products_[at_(i, j)]); },
-            [this, best](int n, int j) { return best(prefixes_[bounds_.Layer(n, j)]); }};
+            [this, best](int n, int j) { return best(prefixes_[bounds_.Layer(n, j)]); },
+            nullptr,
+            nullptr,
+            nullptr,
+            nullptr};
   }
   TraceBack();
   const std::size_t n = columns_.size();
@@ -88,9 +96,19 @@ Survivors Pass::Left() {
   const auto best = [](const Frontier& frontier) {
     return frontier.best.empty() ? nullptr : frontier.best.data();
   };
-  return {[this, best](int i, int j) { return best(nodes_[at_(i, j)]); },
-          [this, best](int i, int j) { return best(products_[at_(i, j)]); },
-          [this, best](int n, int j) { return best(prefixes_[bounds_.Layer(n, j)]); }};
+  return {
+      [this, best](int i, int j) { return best(nodes_[at_(i, j)]); },
+      [this, best](int i, int j) { return best(products_[at_(i, j)]); },
+      [this, best](int n, int j) { return best(prefixes_[bounds_.Layer(n, j)]); },
+      [this](int i, int j) { return absl::MakeConstSpan(nodes_[at_(i, j)].splits); },
+      [this](int i, int j) { return absl::MakeConstSpan(products_[at_(i, j)].splits); },
+      [this](int n, int j) { return absl::MakeConstSpan(prefixes_[bounds_.Layer(n, j)].splits); },
+      [this](int i, int j, const std::function<void(const double*)>& look) {
+        const Frontier& nodes = nodes_[at_(i, j)];
+        for (int k = 0; k < nodes.size(); ++k) {
+          if (Whole(nodes) || nodes.reach[k] < options_.threshold) look(nodes.row(k));
+        }
+      }};
 }
 
 }  // namespace mergeplan::search

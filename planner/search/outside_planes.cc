@@ -30,13 +30,30 @@ struct Context {
   const InsidePlanes& in;
   const InsideEnd& best;  // the end that is better for the whole
   OutsidePlanes& out;
+  const BlockLimits& limits;
+
+  // The blocks that are left reach from step i to Last(i), and from First(j) to step j.
+  int Last(int i) const { return limits.borders == nullptr ? p.steps : limits.borders->last(i); }
+  int First(int j) const { return limits.borders == nullptr ? 1 : limits.borders->first(j); }
+  bool MayBe(int count, int i, int j) const {
+    return limits.borders == nullptr || limits.borders->left(count, i, j);
+  }
+  // The best of so many blocks before step j, and behind step i; those that are left have them.
+  double Head(int count, int j) const {
+    if (limits.borders == nullptr) return best.prefix[count][j];
+    return limits.borders->head(count, j)[limits.column];
+  }
+  double Tail(int count, int i) const {
+    if (limits.borders == nullptr) return best.suffix[count][i];
+    return limits.borders->tail(count, i)[limits.column];
+  }
 };
 
 // The errors of the noisier parts [rows[r], j] at both their ends, through the merges and products
-// over [h,j], h in [1, end): their cleaner part is Q[h, rows[r]-1] at its best.
+// over [h,j], h in [begin, end): their cleaner part is Q[h, rows[r]-1] at its best.
 template <bool kJump, bool kChild, bool kConstant>
-MP_INLINE void AsNoisierPart(const Context& c, const int* rows, int j, int end, const double* x_lo,
-                             const double* x_hi, double* e_lo, double* e_hi) {
+MP_INLINE void AsNoisierPart(const Context& c, const int* rows, int j, int begin, int end,
+                             const double* x_lo, const double* x_hi, double* e_lo, double* e_hi) {
   const ColumnProblem& p = c.p;
   const double* a_s = c.out.s_a_last[j];
   const double* b_s = c.out.s_b_last[j];
@@ -83,7 +100,7 @@ MP_INLINE void AsNoisierPart(const Context& c, const int* rows, int j, int end, 
       high[r] = Better<false>(high[r], offset_product + product * x_hi[r]);
     }
   };
-  int h = 1;
+  int h = begin;
   for (; h + kLanes <= end; h += kLanes) through(Load, h, lo, hi);
   for (int r = 0; r < kRows; ++r) {
     e_lo[r] = Reduce<false>(lo[r]);
@@ -112,12 +129,11 @@ MP_INLINE void AsNoisierPartOf(const Context& c, int i, int j, int begin, double
 }
 
 // The errors of the cleaner part [i,j] at both its ends, through the merges and products over
-// [i,m], m > j: the noisier part is S[j+1,m] at its best.
+// [i,m], j < m <= last: the noisier part is S[j+1,m] at its best.
 template <bool kJump, bool kChild, bool kConstant>
-MP_INLINE void AsCleanerPart(const Context& c, int i, int j, double x_lo, double x_hi, double& e_lo,
-                             double& e_hi) {
+MP_INLINE void AsCleanerPart(const Context& c, int i, int j, int last, double x_lo, double x_hi,
+                             double& e_lo, double& e_hi) {
   const ColumnProblem& p = c.p;
-  const int T = p.steps;
   const double* a_s = c.out.s_a_first[i];
   const double* b_s = c.out.s_b_first[i];
   const double* a_q = c.out.q_a_first[i];
@@ -162,11 +178,11 @@ MP_INLINE void AsCleanerPart(const Context& c, int i, int j, double x_lo, double
   };
   Vec lo = All(kNothing), hi = All(kNothing);
   int m = j + 1;
-  for (; m + kLanes <= T + 1; m += kLanes) through(Load, m, lo, hi);
+  for (; m + kLanes <= last + 1; m += kLanes) through(Load, m, lo, hi);
   e_lo = std::min(e_lo, Reduce<false>(lo));
   e_hi = std::min(e_hi, Reduce<false>(hi));
   const auto one = [](const double* at) __attribute__((always_inline)) { return *at; };
-  for (; m <= T; ++m) through(one, m, e_lo, e_hi);
+  for (; m <= last; ++m) through(one, m, e_lo, e_hi);
 }
 
 // A node as one of the N blocks: the best blocks before and after it.
@@ -176,9 +192,9 @@ void AsBlock(const Context& c, int i, int j, double root_a, double root_b, doubl
   const int blocks = c.in.blocks;
   for (int count = 1; count <= blocks; ++count) {  // as the count-th block
     if ((i == 1) != (count == 1) || (j == T) != (count == blocks)) continue;
-    if (i - 1 < count - 1 || T - j < blocks - count) continue;
-    const double head = i > 1 ? c.best.prefix[count - 1][i - 1] : 0;
-    const double tail = j < T ? c.best.suffix[blocks - count][j + 1] : 0;
+    if (i - 1 < count - 1 || T - j < blocks - count || !c.MayBe(count, i, j)) continue;
+    const double head = i > 1 ? c.Head(count - 1, i - 1) : 0;
+    const double tail = j < T ? c.Tail(blocks - count, j + 1) : 0;
     const auto error = [&](double x) {
       if (i > 1) x = Product(c.p, 1, i - 1, head, x);
       if (j < T) x = Product(c.p, 1, j, x, tail);
@@ -201,7 +217,9 @@ MP_INLINE void RunOutside(const Context& c, Shape shape, double root_a, double r
     const int count = std::min(kRows, T - base + 1);
     int rows[kRows];
     for (int r = 0; r < kRows; ++r) rows[r] = base + std::min(r, count - 1);
-    for (int j = T; j >= base; --j) {
+    int last[kRows], most = 0;
+    for (int r = 0; r < kRows; ++r) most = std::max(most, last[r] = c.Last(rows[r]));
+    for (int j = most; j >= base; --j) {
       double x_lo[kRows], x_hi[kRows], e_lo[kRows], e_hi[kRows];
       for (int r = 0; r < kRows; ++r) {
         const int i = std::min(rows[r], j);
@@ -210,26 +228,31 @@ MP_INLINE void RunOutside(const Context& c, Shape shape, double root_a, double r
         e_lo[r] = e_hi[r] = kNothing;
       }
       if (pairs && base > 1) {
-        AsNoisierPart<kJump, kChild, kConstant>(c, rows, j, base, x_lo, x_hi, e_lo, e_hi);
+        AsNoisierPart<kJump, kChild, kConstant>(c, rows, j, std::min(c.First(j), base), base, x_lo,
+                                                x_hi, e_lo, e_hi);
       }
       for (int r = 0; r < count; ++r) {
         const int i = rows[r];
         if (i > j) break;
+        if (j > last[r]) continue;
         Line product = {kNothing, 0};
         if (products && j < T) {
           const double q_lo = c.in.lo.q_first[i][j], q_hi = c.in.hi.q_first[i][j];
           double lo = kNothing, hi = kNothing;
-          AsCleanerPart<kJump, kChild, kConstant>(c, i, j, q_lo, q_hi, lo, hi);
+          AsCleanerPart<kJump, kChild, kConstant>(c, i, j, last[r], q_lo, q_hi, lo, hi);
           product = Chord(q_lo, q_hi, lo, hi);
           e_lo[r] = std::min(e_lo[r], product.a + product.b * x_lo[r]);  // first of a product
           e_hi[r] = std::min(e_hi[r], product.a + product.b * x_hi[r]);
         } else if (pairs && !products && j < T) {
-          AsCleanerPart<kJump, kChild, kConstant>(c, i, j, x_lo[r], x_hi[r], e_lo[r], e_hi[r]);
+          AsCleanerPart<kJump, kChild, kConstant>(c, i, j, last[r], x_lo[r], x_hi[r], e_lo[r],
+                                                  e_hi[r]);
         }
         out.q_a_first[i][j] = out.q_a_last[j][i] = product.a;
         out.q_b_first[i][j] = out.q_b_last[j][i] = product.b;
-        if (pairs) AsNoisierPartOf(c, i, j, base, x_lo[r], x_hi[r], e_lo[r], e_hi[r]);
-        AsBlock(c, i, j, root_a, root_b, x_lo[r], x_hi[r], e_lo[r], e_hi[r]);
+        if (pairs)
+          AsNoisierPartOf(c, i, j, std::max(base, c.First(j)), x_lo[r], x_hi[r], e_lo[r], e_hi[r]);
+        if (c.in.blocks > 1 || (i == 1 && j == T))
+          AsBlock(c, i, j, root_a, root_b, x_lo[r], x_hi[r], e_lo[r], e_hi[r]);
         const Line node = Chord(x_lo[r], x_hi[r], e_lo[r], e_hi[r]);
         out.s_a_first[i][j] = out.s_a_last[j][i] = node.a;
         out.s_b_first[i][j] = out.s_b_last[j][i] = node.b;
@@ -263,11 +286,16 @@ OutsidePlanes::OutsidePlanes(int steps, int blocks)
 
 bool OutsidePlanes::Run(const ColumnProblem& column, Shape shape, const InsidePlanes& inside,
                         bool larger_is_better, double root_a, double root_b,
-                        const std::function<bool()>& stop) {
-  const Context c{column, inside, larger_is_better ? inside.hi : inside.lo, *this};
+                        const BlockLimits& limits, const std::function<bool()>& stop) {
+  const Context c{column, inside, larger_is_better ? inside.hi : inside.lo, *this, limits};
   for (int count = 1; count < blocks; ++count) {
     for (int j = count; j <= steps - (blocks - count); ++j) {
-      const double tail = c.best.suffix[blocks - count][j + 1];
+      if (limits.borders != nullptr && limits.borders->tail(blocks - count, j + 1) == nullptr) {
+        prefix_a[count][j] = kNothing;
+        prefix_b[count][j] = 0;
+        continue;
+      }
+      const double tail = c.Tail(blocks - count, j + 1);
       const double lo = inside.lo.prefix[count][j], hi = inside.hi.prefix[count][j];
       const Line line = Chord(lo, hi, root_a + root_b * Product(column, 1, j, lo, tail),
                               root_a + root_b * Product(column, 1, j, hi, tail));

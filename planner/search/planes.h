@@ -3,6 +3,7 @@
 #include <functional>
 #include <vector>
 
+#include "planner/search/block_borders.h"
 #include "planner/search/column_problem.h"
 #include "planner/search/shape.h"
 
@@ -44,13 +45,21 @@ void MultiplySteps(const ColumnProblem& column, Plane& all_steps);
 double ProductValue(const ColumnProblem& column, int i, int m, double u, double v);
 double MergeValue(const ColumnProblem& column, int i, int m, int j, double u, double v);
 
+// The blocks that may be used, of one column; null: all.
+struct BlockLimits {
+  const BlockBorders* borders = nullptr;
+  std::size_t column = 0;
+};
+
 // What a part's value x means for the whole plan: sqrt(w) times the signed error of every plan that
 // contains the part is at least a + b x. bounds.h has the proof. O(T^3 + N T^2).
 struct OutsidePlanes {
   OutsidePlanes(int steps, int blocks);
-  // Root: the signed error of a whole plan of carried value x is root_a + root_b x.
+  // Root: the signed error of a whole plan of carried value x is root_a + root_b x. With `limits`
+  // nothing is said, and nothing written, of intervals that are in no block that is left.
   bool Run(const ColumnProblem& column, Shape shape, const InsidePlanes& inside,
-           bool larger_is_better, double root_a, double root_b, const std::function<bool()>& stop);
+           bool larger_is_better, double root_a, double root_b, const BlockLimits& limits,
+           const std::function<bool()>& stop);
   int steps, blocks;
   Plane s_a_first, s_b_first, q_a_first, q_b_first;  // row i, entry j
   Plane s_a_last, s_b_last, q_a_last, q_b_last;      // row j, entry i

@@ -14,6 +14,7 @@
 #include "planner/operators/canonical.h"
 #include "planner/operators/regimes.h"
 #include "planner/search/best_column.h"
+#include "planner/search/block_plans.h"
 #include "planner/search/bounds.h"
 #include "planner/search/cuda/offload.h"
 #include "planner/search/families.h"
@@ -157,18 +158,32 @@ class Search {
     if (model_.has_schedule() && distinct.size() > 4 * kRepresentatives)
       screen = Representatives(distinct, kRepresentatives);
     std::vector<std::pair<double, Plan>> finalists;
-    search::SimplePlans(
-        model_.steps(), options_.student_steps, options_.space == Space::kNary, [&](Plan plan) {
-          if (!screen || !have_plan_) {
-            Offer(std::move(plan));
-            return !Stop();
-          }
-          finalists.emplace_back(screen->Objective(plan), std::move(plan));
-          std::inplace_merge(finalists.begin(), finalists.end() - 1, finalists.end(),
-                             [](const auto& a, const auto& b) { return a.first < b.first; });
-          if (finalists.size() > kFinalists) finalists.pop_back();
-          return !Stop();
-        });
+    const auto take = [&](Plan plan) {
+      if (!screen || !have_plan_) {
+        Offer(std::move(plan));
+        return !Stop();
+      }
+      finalists.emplace_back(screen->Objective(plan), std::move(plan));
+      std::inplace_merge(finalists.begin(), finalists.end() - 1, finalists.end(),
+                         [](const auto& a, const auto& b) { return a.first < b.first; });
+      if (finalists.size() > kFinalists) finalists.pop_back();
+      return !Stop();
+    };
+    const bool nary = options_.space == Space::kNary;
+    if (options_.student_steps > 1) {
+      search::SimplePlans(model_.steps(), options_.student_steps, nary, take);
+    } else {
+      search::CanonicalPlans(model_.steps(), 1, take);
+      // Only the best are built.
+      std::size_t left = screen ? kFinalists : 1;
+      for (const search::MixedPlan& mixed :
+           search::RateMixedPlans(screen ? *screen : model_, nary, stop_)) {
+        if (options_.max_merges > 0 && mixed.border > options_.max_merges) continue;
+        if (options_.max_rounds > 0 && mixed.border > options_.max_rounds) continue;
+        absl::StatusOr<Plan> plan = search::Build(mixed, model_.steps());
+        if (!plan.ok() || !take(*std::move(plan)) || --left == 0) break;
+      }
+    }
     for (auto& [objective, plan] : finalists) Offer(std::move(plan));
   }
 
@@ -241,14 +256,34 @@ class Search {
   // The tables of a problem that bounds the model's, and the bound at their root.
   bool Tables(const Model& model, const std::vector<Target>& targets) {
     bounds_.reset();
+    // Small problems are solved exactly whatever gap was asked for.
+    const bool small = std::pow(model.steps(), 3) * static_cast<double>(targets.size()) < 1e6;
+    std::optional<search::BlockPlans> plans;
+    const search::BorderGuide guide = [&](const Bounds& bounds,
+                                          const std::vector<std::vector<int>>& borders) {
+      if (BlockPlanBytes(bounds.columns.size()) < kTableLimit / 4) {
+        if (!plans) plans.emplace(model, bounds);
+        for (const std::vector<int>& last : borders) {
+          if (Stop()) break;
+          if (std::optional<Plan> plan = plans->From(last)) Offer(*std::move(plan));
+        }
+      }
+      return small ? objective_ : Threshold();
+    };
     bounds_ = Bounds::Make(model, targets, SearchShape(), options_.student_steps, !limited(),
-                           threads_, stop_);
+                           threads_, stop_, guide);
     if (!bounds_ || Stop()) return false;
+    RaiseBound(bounds_->border_bound);
     RaiseBound(search::RowBound(bounds_->columns.size(), bounds_->best_end.data(),
                                 bounds_->prefix_a[bounds_->root()],
                                 bounds_->prefix_b[bounds_->root()]));
     if (Proven() && groups_ == 0) why_ = "no plan is better in any dimension";
     return true;
+  }
+
+  double BlockPlanBytes(std::size_t columns) const {
+    const double steps = model_.steps();
+    return steps * steps / 2 * std::min(steps, 50.0) * 2 * static_cast<double>(columns) * 8;
   }
 
   void Beam(const Model& model, int width, int grid = 1) {
@@ -270,7 +305,8 @@ class Search {
   // where it had to be given up. `effort` bounds the candidates times columns.
   bool Prove(const Model& model, double threshold, double slack, double effort = kNoLimit) {
     PassOptions options;
-    options.threshold = threshold;
+    // The bounds say nothing of plans that are not below their ceiling.
+    options.threshold = threshold = std::min(threshold, bounds_->ceiling);
     options.slack = slack;
     options.trace = slack > 0;
     options.max_merges = options_.max_merges;
@@ -289,7 +325,7 @@ class Search {
     if (outcome != Pass::Outcome::kDone) return false;
     Offer(pass.BestPlans(64));
     RaiseBound(pass.LowerBound());
-    if (!Done()) bounds_->Tighten(model, pass.Left(), threads_, stop_);
+    if (!Done()) bounds_->Tighten(model, pass.Left(), threshold, threads_, stop_);
     return true;
   }
 
@@ -355,9 +391,11 @@ class Search {
     const int T = model_.steps();
     const int grid = std::max(1, T / 32);
     int width = T < 128 ? 4 : 1;
-    bool put_off = grid > 1;
+    const bool blocks = options_.student_steps > 1;
+    // Plans of several blocks were looked for before the bounds were made (BlockPlans).
+    bool put_off = grid > 1 && !(blocks && options_.gap > 0);
     Beam(model, 1, grid);
-    if (!put_off) Beam(model, width);
+    if (grid == 1) Beam(model, width);
     if (Done() || (groups_ == 0 && Prove(model, objective_, 0, kSmall))) return;
     const double aim = std::max(options_.gap, 0.01);
     const double columns = static_cast<double>(bounds_->columns.size());
@@ -368,7 +406,8 @@ class Search {
     const double finest = groups_ > 0 ? 0.02 : 1e-12;
     double last = 0;  // of the last pass that was not given up
     int passes = 0;
-    for (double share = 0.5; share > finest && !Done();) {
+    // Slack adds up over the blocks of a plan.
+    for (double share = blocks && grid > 1 ? 0.1 : 0.5; share > finest && !Done();) {
       const double before = spent_;
       if (!Prove(model, Threshold(), share * aim * objective_, effort)) {
         if (Done()) break;

@@ -10,6 +10,7 @@
 #include "planner/search/bounds.h"
 #include "planner/search/kernels.h"
 #include "planner/search/parallel.h"
+#include "planner/search/surplus.h"
 
 namespace mergeplan::search {
 namespace {
@@ -21,10 +22,43 @@ constexpr double kNothing = 1e307;
 struct Left {
   std::vector<const double*> node, product;  // by interval; null: none
   std::vector<const double*> prefix;         // by Layer
-  // Of every interval the splits m with both parts left: splits[first[ij]..first[ij + 1]).
-  std::vector<std::size_t> first;
-  std::vector<int> splits;
+  // The splits of every interval, both parts being left.
+  struct Splits {
+    std::vector<std::size_t> first;  // those of interval ij are all[first[ij]..first[ij + 1])
+    std::vector<int> all;
+    std::pair<const int*, const int*> Of(std::size_t ij) const {
+      return {all.data() + first[ij], all.data() + first[ij + 1]};
+    }
+  };
+  Splits merges, products;
+  // Can the n-th block begin behind step m and end at step j?
+  std::function<bool(int n, int m, int j)> block;
 };
+
+// `given` may be empty: any.
+Left::Splits LookUpSplits(const Left& left, const Intervals& at,
+                          const std::vector<const double*>& part,
+                          const std::function<absl::Span<const int>(int, int)>& given) {
+  Left::Splits out;
+  out.first.reserve(at.size() + 1);
+  std::vector<int> any;
+  for (int i = 1; i <= at.steps(); ++i) {
+    for (int j = i; j <= at.steps(); ++j) {
+      out.first.push_back(out.all.size());
+      if (part[at(i, j)] == nullptr) continue;
+      if (!given) {
+        any.clear();
+        for (int m = i; m < j; ++m) any.push_back(m);
+      }
+      for (int m : given ? given(i, j) : absl::MakeConstSpan(any)) {
+        if (left.product[at(i, m)] != nullptr && left.node[at(m + 1, j)] != nullptr)
+          out.all.push_back(m);
+      }
+    }
+  }
+  out.first.push_back(out.all.size());
+  return out;
+}
 
 Left LookUp(const Bounds& bounds, const Intervals& at, const Survivors& survivors) {
   const int T = bounds.steps;
@@ -43,18 +77,15 @@ Left LookUp(const Bounds& bounds, const Intervals& at, const Survivors& survivor
   for (int n = 1; n <= bounds.blocks; ++n) {
     for (int j = n; j <= T; ++j) left.prefix[bounds.Layer(n, j)] = survivors.prefix(n, j);
   }
-  left.first.reserve(at.size() + 1);
-  for (int i = 1; i <= T; ++i) {
-    for (int j = i; j <= T; ++j) {
-      left.first.push_back(left.splits.size());
-      if (left.node[at(i, j)] == nullptr && left.product[at(i, j)] == nullptr) continue;
-      for (int m = i; m < j; ++m) {
-        if (left.product[at(i, m)] != nullptr && left.node[at(m + 1, j)] != nullptr)
-          left.splits.push_back(m);
-      }
-    }
+  left.merges = LookUpSplits(left, at, left.node, survivors.merges);
+  if (bounds.shape == Shape::kNary) {
+    left.products = LookUpSplits(left, at, left.product, survivors.products);
   }
-  left.first.push_back(left.splits.size());
+  left.block = [borders = survivors.borders](int n, int m, int j) {
+    if (!borders || n == 1) return true;
+    const absl::Span<const int> splits = borders(n, j);
+    return std::binary_search(splits.begin(), splits.end(), m);
+  };
   return left;
 }
 
@@ -108,11 +139,6 @@ class Slice {
   const double* Prefix(int n, int j) const { return Shifted(left_.prefix[bounds_.Layer(n, j)]); }
   const double* Shifted(const double* row) const { return row == nullptr ? row : row + begin_; }
 
-  std::pair<const int*, const int*> Splits(int i, int j) const {
-    const std::size_t ij = at_(i, j);
-    return {left_.splits.data() + left_.first[ij], left_.splits.data() + left_.first[ij + 1]};
-  }
-
   // Of the merges over [i,j], or of products; the start is made by Start.
   CandidateRule Rule(int i, int m, int j, bool merge) const {
     CandidateRule rule = RuleFor(model_, bounds_.tables, i, m, j, merge, none_);
@@ -132,12 +158,12 @@ class Slice {
   void Worst(int i, int j) {
     const std::size_t ij = at_(i, j);
     const double* node = Node(i, j);
-    const auto [from, to] = Splits(i, j);
     if (node != nullptr) {
       double* worst = worst_node_[ij];
       std::copy_n(node, n_, worst);
       if (i < j && pairs()) {
         Start(i, j);
+        const auto [from, to] = left_.merges.Of(ij);
         for (const int* m = from; m < to; ++m) {
           KeepWorse(n_, Rule(i, *m, j, true), WorstLeft(i, *m), worst_node_[at_(*m + 1, j)], sign_,
                     worst);
@@ -157,6 +183,7 @@ class Slice {
                                 : std::max(worst[c], worst_node_[ij][c]);
       }
     }
+    const auto [from, to] = left_.products.Of(ij);
     for (const int* m = from; m < to; ++m) {
       KeepWorse(n_, Rule(i, *m, j, false), WorstLeft(i, *m), worst_node_[at_(*m + 1, j)], sign_,
                 worst);
@@ -183,6 +210,7 @@ class Slice {
         }
         for (int m = n - 1; n > 1 && m < j; ++m) {
           if (Prefix(n - 1, m) == nullptr || Node(m + 1, j) == nullptr) continue;
+          if (!left_.block(n, m, j)) continue;
           KeepWorse(n_, Rule(1, m, j, false), worst_prefix_[bounds_.Layer(n - 1, m)],
                     worst_node_[at_(m + 1, j)], sign_, worst);
         }
@@ -197,11 +225,14 @@ class Slice {
             has_suffix_[layer] = true;
           }
         };
-        if (n == 1 && Node(i, steps_) != nullptr) keep(Node(i, steps_));
+        if (n == 1 && Node(i, steps_) != nullptr && left_.block(blocks, i - 1, steps_)) {
+          keep(Node(i, steps_));
+        }
         for (int m = i; n > 1 && m <= steps_ - (n - 1); ++m) {
           const double* head = Node(i, m);
           const std::size_t tail = bounds_.Layer(n - 1, m + 1);
           if (head == nullptr || !has_suffix_[tail]) continue;
+          if (!left_.block(blocks - n + 1, i - 1, m)) continue;
           CandidateValue(n_, Rule(i, m, steps_, false), head, best_suffix_[tail], x_.data());
           keep(x_.data());
         }
@@ -242,7 +273,7 @@ class Slice {
       if (i - 1 < count - 1 || steps_ - j < blocks - count) continue;
       const double* head = i > 1 ? Prefix(count - 1, i - 1) : nullptr;
       const std::size_t tail = j < steps_ ? bounds_.Layer(blocks - count, j + 1) : 0;
-      if (i > 1 && head == nullptr) continue;
+      if (i > 1 && (head == nullptr || !left_.block(count, i - 1, j))) continue;
       if (j < steps_ && !has_suffix_[tail]) continue;
       std::copy_n(value, n_, x_.data());
       if (i > 1) {
@@ -289,7 +320,7 @@ class Slice {
   }
 
   void Push(int i, int j, bool merge, const double* a, const double* b) {
-    const auto [from, to] = Splits(i, j);
+    const auto [from, to] = (merge ? left_.merges : left_.products).Of(at_(i, j));
     for (const int* m = from; m < to; ++m) {
       const std::size_t l = at_(i, *m), r = at_(*m + 1, j);
       const PartEnds u = {Product(i, *m), WorstLeft(i, *m),
@@ -334,7 +365,7 @@ class Slice {
 
 }  // namespace
 
-bool Bounds::Tighten(const Model& model, const Survivors& survivors, int threads,
+bool Bounds::Tighten(const Model& model, const Survivors& survivors, double threshold, int threads,
                      const std::function<bool()>& stop) {
   // Columns of a slice; they lie side by side.
   constexpr std::size_t kSlice = 16, kLeastSlice = 4;
@@ -343,13 +374,21 @@ bool Bounds::Tighten(const Model& model, const Survivors& survivors, int threads
   const std::size_t n = columns.size();
   const std::size_t slices = std::max<std::size_t>((n + kSlice - 1) / kSlice,
                                                    std::min<std::size_t>(threads, n / kLeastSlice));
-  const double work = static_cast<double>(left.splits.size() + at.size()) * static_cast<double>(n);
+  const double work =
+      static_cast<double>(left.merges.all.size() + left.products.all.size() + at.size()) *
+      static_cast<double>(n);
   std::atomic<bool> stopped{false};
   ParallelFor(work < 1e5 ? 1 : threads, static_cast<int>(slices), [&](int k) {
     const std::size_t begin = static_cast<std::size_t>(k) * n / slices;
     const std::size_t end = static_cast<std::size_t>(k + 1) * n / slices;
     if (!Slice(model, left, begin, end - begin, *this).Run(stop)) stopped = true;
   });
+  ceiling = std::min(ceiling, threshold);
+  if (blocks > 1 && survivors.borders && survivors.rows && !model.carries_x0()) {
+    Surplus surplus = MakeSurplus(*this, survivors, threshold);
+    part_surplus = std::move(surplus.part);
+    prefix_surplus = std::move(surplus.prefix);
+  }
   return !stopped && !(stop && stop());
 }
 

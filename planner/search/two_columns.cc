@@ -23,9 +23,10 @@ bool NotNegative(const Rows& rows) {
 
 bool TwoColumns::Applies(const Model& model, const Bounds& bounds) {
   return bounds.steps > 1 && bounds.columns.size() == 2 && bounds.columns.dominance_everywhere &&
-         bounds.shape == Shape::kNary && !model.carries_x0() && model.starts_from_child() &&
-         bounds.tables.offset.rows() == 0 && NotNegative(bounds.tables.leaf) &&
-         NotNegative(bounds.tables.omg) && NotNegative(bounds.tables.slope);
+         bounds.shape == Shape::kNary && bounds.borders == nullptr && !model.carries_x0() &&
+         model.starts_from_child() && bounds.tables.offset.rows() == 0 &&
+         NotNegative(bounds.tables.leaf) && NotNegative(bounds.tables.omg) &&
+         NotNegative(bounds.tables.slope);
 }
 
 TwoColumns::TwoColumns(const Model& model, const Bounds& bounds)
@@ -34,7 +35,8 @@ TwoColumns::TwoColumns(const Model& model, const Bounds& bounds)
       blocks_(bounds.blocks),
       at_(model.steps()),
       sign_x_(bounds.columns.sign[0]),
-      sign_y_(bounds.columns.sign[1]) {}
+      sign_y_(bounds.columns.sign[1]),
+      directions_(bounds) {}
 
 TwoColumns::Plane TwoColumns::TangentPlane(const double* a, const double* b) const {
   Plane plane = {0, 0, 0};
@@ -95,18 +97,37 @@ void TwoColumns::Hull(Point right, Point top, std::size_t begin, std::size_t end
   Hull(corner, top, end, out);
 }
 
-TwoColumns::Kept TwoColumns::Keep(std::vector<Point>& from) {
+TwoColumns::Kept TwoColumns::Keep(int j, std::vector<Point>& from) {
   Kept kept;
   kept.begin = points_.size();
   if (from.empty()) return kept;
-  Point right = from[0], top = from[0];
+  std::array<double, 2> least = {from[0].x, from[0].y}, most = least;
   for (const Point& p : from) {
-    const double x = sign_x_ * (p.x - right.x), y = sign_y_ * (p.y - top.y);
-    if (x > 0 || (x == 0 && sign_y_ * (p.y - right.y) > 0)) right = p;
-    if (y > 0 || (y == 0 && sign_x_ * (p.x - top.x) > 0)) top = p;
+    least = {std::min(least[0], p.x), std::min(least[1], p.y)};
+    most = {std::max(most[0], p.x), std::max(most[1], p.y)};
+  }
+  // The corners at both ends of the directions: of equals, the one that is better in between.
+  const Directions::Range range = directions_.Of(j, least, most);
+  const bool any = !(range.most < kInf);
+  const double right_y = sign_y_ * range.least;
+  const double top_x = any ? 0 : sign_x_, top_y = any ? sign_y_ : sign_y_ * range.most;
+  const auto rightness = [&](Point p) { return sign_x_ * p.x + right_y * p.y; };
+  const auto height = [&](Point p) { return top_x * p.x + top_y * p.y; };
+  Point right = from[0], top = from[0];
+  double most_right = rightness(right), most_high = height(top);
+  for (const Point& p : from) {
+    const double x = rightness(p), y = height(p);
+    if (x > most_right || (x == most_right && sign_y_ * (p.y - right.y) > 0)) {
+      right = p;
+      most_right = x;
+    }
+    if (y > most_high || (y == most_high && sign_x_ * (p.x - top.x) > 0)) {
+      top = p;
+      most_high = y;
+    }
   }
   points_.push_back(right);
-  if (right.x != top.x || right.y != top.y) {
+  if (right != top) {
     points_.push_back(top);
     if (from.size() > 2) {
       work_.swap(from);
@@ -115,7 +136,11 @@ TwoColumns::Kept TwoColumns::Keep(std::vector<Point>& from) {
     }
   }
   kept.size = static_cast<int>(points_.size() - kept.begin);
-  kept.best = {right.x, top.y};
+  kept.best = right;
+  for (const Point& p : Of(kept)) {
+    kept.best = {sign_x_ * std::max(sign_x_ * kept.best.x, sign_x_ * p.x),
+                 sign_y_ * std::max(sign_y_ * kept.best.y, sign_y_ * p.y)};
+  }
   return kept;
 }
 
@@ -173,12 +198,12 @@ void TwoColumns::Interval(int i, int j) {
       }
     }
   }
-  nodes_[ij] = Keep(node_candidates_);
+  nodes_[ij] = Keep(j, node_candidates_);
   if (!with_products) return;
   for (const Point& s : Of(nodes_[ij])) {
     if (product(s) < threshold_) product_candidates_.push_back(s);
   }
-  products_[ij] = Keep(product_candidates_);
+  products_[ij] = Keep(j, product_candidates_);
 }
 
 void TwoColumns::Prefix(int count, int j) {
@@ -204,7 +229,7 @@ void TwoColumns::Prefix(int count, int j) {
       }
     }
   }
-  prefixes_[layer] = Keep(node_candidates_);
+  prefixes_[layer] = Keep(steps_, node_candidates_);
 }
 
 std::array<double, 2> TwoColumns::Nearest(std::array<double, 2> best) const {
@@ -239,6 +264,7 @@ std::array<double, 2> TwoColumns::Nearest(std::array<double, 2> best) const {
 bool TwoColumns::Run(std::array<double, 2> tangent, double threshold, std::int64_t max_candidates,
                      const std::function<bool()>& stop) {
   tangent_ = tangent;
+  directions_.Set(tangent, threshold);
   threshold_ = lower_bound_ = threshold;
   candidates_ = 0;
   best_.reset();

@@ -9,6 +9,7 @@
 
 #include "absl/types/span.h"
 #include "planner/search/bounds.h"
+#include "planner/search/directions.h"
 
 namespace mergeplan::search {
 
@@ -21,7 +22,8 @@ namespace mergeplan::search {
 // the tangent at t. l is linear with weights t_c >= 0. Fix all of a plan but one part: e_c is
 // affine and decreasing in the part's better value in column c, so l is affine in the part's pair
 // of values, and falls where either gets better. A part whose values are nowhere better than a
-// convex combination of kept ones can therefore be replaced by one of these, and l does not rise.
+// convex combination of kept ones can therefore be replaced by one of these, and l does not rise;
+// "better" need only hold in the directions in which plans trade the two values (directions.h).
 // So, part by part, every plan becomes one made of kept parts with no larger l, or it contains on
 // the way a part that was dropped because l of every plan with it reaches the threshold (bounds.h:
 // a_c + b_c x_c <= e_c). Hence every plan has f >= l >= min(threshold, least l at the root). Note
@@ -35,7 +37,7 @@ namespace mergeplan::search {
 class TwoColumns {
  public:
   // Two columns of targets that need only one, n-ary plans, starts at the noisiest child, nothing
-  // negative.
+  // negative, bounds of all plans.
   static bool Applies(const Model& model, const Bounds& bounds);
 
   TwoColumns(const Model& model, const Bounds& bounds);
@@ -76,9 +78,10 @@ class TwoColumns {
 
   Plane TangentPlane(const double* a, const double* b) const;
   Point Errors(Point root) const;
-  // Keeps the corners of the hull of some values, by the quick hull: the value farthest beyond a
-  // line between two corners is a corner.
-  Kept Keep(std::vector<Point>& from);
+  // Keeps the corners of the hull of some values of parts that end at level j, in the directions
+  // that count for these, by the quick hull: the value farthest beyond a line between two corners
+  // is a corner.
+  Kept Keep(int j, std::vector<Point>& from);
   void Hull(Point right, Point top, std::size_t begin, std::size_t end);
   absl::Span<const Point> Of(const Kept& kept) const {
     return absl::MakeConstSpan(points_).subspan(kept.begin, static_cast<std::size_t>(kept.size));
@@ -102,6 +105,7 @@ class TwoColumns {
   const int steps_, blocks_;
   const Intervals at_;
   const double sign_x_, sign_y_;
+  Directions directions_;
   std::array<double, 2> tangent_ = {0, 0};
   double threshold_ = 0, lower_bound_ = 0;
   std::int64_t candidates_ = 0;

@@ -18,6 +18,11 @@ device::Limits LimitsOf(const Counts& counts) { return {counts.merges, counts.ro
 
 bool Pass::PairsWorthDevice(const Place& place) const {
   if (options_.offload == nullptr || !options_.offload->usable()) return false;
+  // Hardly any interval is worth it, which the largest frontier tells sooner.
+  const double largest = largest_;
+  if (!options_.offload->WorthPairs((place.j - place.i) * largest * largest, columns_.size())) {
+    return false;
+  }
   double pairs = 0;
   for (int m = place.i; m < place.j; ++m) {
     pairs += static_cast<double>(LeftOf(place, m).size()) * nodes_[at_(m + 1, place.j)].size();

@@ -117,7 +117,7 @@ TEST(Bounds, TightenedHoldBelowTheThreshold) {
       Pass pass(*model, *bounds, options);
       ASSERT_EQ(pass.Run(), Pass::Outcome::kDone);
       EXPECT_LE(pass.LowerBound(), sorted[0] + tolerance);
-      ASSERT_TRUE(bounds->Tighten(*model, pass.Left(), 1, nullptr));
+      ASSERT_TRUE(bounds->Tighten(*model, pass.Left(), threshold, 1, nullptr));
     }
     for (std::size_t p = 0; p < all.size(); ++p) {
       if (!(objectives[p] < threshold * (1 - 1e-6))) continue;

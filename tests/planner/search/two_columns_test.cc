@@ -36,7 +36,7 @@ TEST(TwoColumns, FindsTheLeastTangentOfAllPlans) {
   std::mt19937_64 random(31);
   int looked = 0, reached = 0;
   for (int trial = 0; trial < 3000; ++trial) {
-    RandomProblem problem = MakeRandomProblem(random, {2, 6, 2, 3});
+    RandomProblem problem = MakeRandomProblem(random, {2, 7, 2, 3});
     problem.model.init = Init::kChild;
     SCOPED_TRACE(problem.text);
     const absl::StatusOr<Model> model = Model::Create(problem.model);
