@@ -68,13 +68,14 @@ void KlCoder::MakeLevels(const Scope& scope, const Config& c) {
     Level& level = levels_.emplace_back();
     // The decoder has one more.
     level.units.resize(c.layers_per_block + (encoder_ ? 0 : 1));
-    for (size_t u = 0; u < level.units.size(); ++u) {
-      const auto index = static_cast<std::int64_t>(u);
-      if ((encoder_ ? c.down_attention : c.up_attention)[k]) {
-        level.units[u].attention = Attention(block / "attentions" / index, AttentionOf(c, out));
-      }
-      level.units[u].resnet =
-          Resnet(block / "resnets" / index, OptionsOf(c, u == 0 ? in : out, out));
+    const auto units = static_cast<std::int64_t>(level.units.size());
+    // Attention before resnets, as the class has its parameters in order.
+    const bool attends = (encoder_ ? c.down_attention : c.up_attention)[k];
+    for (std::int64_t u = 0; u < units && attends; ++u) {
+      level.units[u].attention = Attention(block / "attentions" / u, AttentionOf(c, out));
+    }
+    for (std::int64_t u = 0; u < units; ++u) {
+      level.units[u].resnet = Resnet(block / "resnets" / u, OptionsOf(c, u == 0 ? in : out, out));
     }
     if (k + 1 < count) {
       level.resample = encoder_ ? Conv(block / "downsamplers" / 0 / "conv", out, out, 3, 2, 0)
