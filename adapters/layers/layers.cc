@@ -110,8 +110,10 @@ at::Tensor Activate(Activation activation, at::Tensor x) {
   return at::silu_(x);
 }
 
-at::Tensor UpsampleNearest(const at::Tensor& x) {
-  return at::upsample_nearest2d(x, at::IntArrayRef{2 * x.size(2), 2 * x.size(3)}, 2.0, 2.0);
+at::Tensor UpsampleNearest(const at::Tensor& x, std::int64_t factor) {
+  const auto scale = static_cast<double>(factor);
+  return at::upsample_nearest2d(x, at::IntArrayRef{factor * x.size(2), factor * x.size(3)}, scale,
+                                scale);
 }
 
 at::Tensor DownsampleMean(const at::Tensor& x) { return at::avg_pool2d(x, 2, 2); }

@@ -62,8 +62,8 @@ at::Tensor Activate(Activation activation, at::Tensor x);
 // Keeps its argument.
 at::Tensor Activated(Activation activation, const at::Tensor& x);
 
-// Twice the height and width, every value four times.
-at::Tensor UpsampleNearest(const at::Tensor& x);
+// `factor` times the height and width, every value repeated.
+at::Tensor UpsampleNearest(const at::Tensor& x, std::int64_t factor = 2);
 // Half the height and width, means of four.
 at::Tensor DownsampleMean(const at::Tensor& x);
 // The same with the filter 1 3 3 1 in both directions, zeros outside.

@@ -34,7 +34,7 @@ absl::StatusOr<std::vector<std::unique_ptr<SafetensorsFile>>> OpenShards(const s
   std::vector<std::unique_ptr<SafetensorsFile>> files;
   for (const auto& [tensor, name] : where) {
     if (opened.emplace(name, files.size()).second) {
-      MP_ASSIGN_OR_RETURN(auto file, SafetensorsFile::Open(folder + "/" + name));
+      MP_ASSIGN_OR_RETURN(auto file, SafetensorsFile::Open(absl::StrCat(folder, "/", name)));
       files.push_back(std::move(file));
     }
   }
@@ -110,7 +110,7 @@ absl::StatusOr<std::string> FindModelFolder(const std::string& path, const std::
         absl::StrCat(path, fs::exists(path, ec) ? ": is no folder" : ": does not exist",
                      ", expected a folder with config.json and weights"));
   }
-  for (const std::string& folder : {path, path + "/" + name}) {
+  for (const std::string& folder : {path, absl::StrCat(path, "/", name)}) {
     if (IsFile(folder + "/config.json")) return folder;
   }
   return absl::NotFoundError(

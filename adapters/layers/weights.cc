@@ -16,6 +16,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "adapters/layers/arena.h"
 #include "planner/base/file.h"
 #include "planner/base/status_macros.h"
 #include "planner/data/npy.h"
@@ -133,9 +134,10 @@ absl::StatusOr<std::vector<Source>> Match(
   return sources;
 }
 
-absl::Status LoadLeaf(const Source& source, at::ScalarType dtype, at::Device device, Leaf& leaf) {
-  const at::ScalarType stored = *DtypeOf(source.entry->dtype);
-  at::Tensor values = at::empty(leaf.shape, at::TensorOptions(stored));
+// `values` is the memory that the file's bytes go to.
+absl::Status LoadLeaf(const Source& source, at::ScalarType dtype, at::Device device,
+                      at::Tensor values, Leaf& leaf) {
+  const at::ScalarType stored = values.scalar_type();
   char* bytes = static_cast<char*>(values.data_ptr());
   const std::int64_t element = SafetensorsElementSize(source.entry->dtype);
   const auto not_finite = [&](const std::string& more) {
@@ -197,7 +199,15 @@ absl::Status LoadWeights(Registry& registry,
   }
   MP_ASSIGN_OR_RETURN(const std::vector<Source> sources, Match(registry, files));
   std::int64_t total = 0;
-  for (const Source& source : sources) total += source.entry->bytes();
+  std::vector<std::int64_t> offsets;
+  for (const Source& source : sources) {
+    offsets.push_back(total);
+    total += Arena::Room(source.entry->bytes());
+  }
+  // What is converted or goes to a device needs its bytes for a moment only.
+  bool stays = device.is_cpu() && total > kWorthThreads;
+  for (const Source& source : sources) stays = stays && *DtypeOf(source.entry->dtype) == dtype;
+  const std::shared_ptr<Arena> arena = stays ? Arena::Create(total) : nullptr;
   std::atomic<size_t> next{0};
   std::mutex mutex;
   absl::Status status;
@@ -206,7 +216,12 @@ absl::Status LoadWeights(Registry& registry,
     for (size_t k = next++; k < sources.size(); k = next++) {
       absl::Status one;
       try {
-        one = LoadLeaf(sources[k], dtype, device, registry.leaves()[k]);
+        Leaf& leaf = registry.leaves()[k];
+        const at::ScalarType stored = *DtypeOf(sources[k].entry->dtype);
+        one = LoadLeaf(sources[k], dtype, device,
+                       arena ? Arena::Tensor(arena, offsets[k], leaf.shape, stored)
+                             : at::empty(leaf.shape, at::TensorOptions(stored)),
+                       leaf);
       } catch (const c10::Error& error) {
         one = absl::ResourceExhaustedError(absl::StrCat(sources[k].file->path(), ": tensor ",
                                                         sources[k].entry->name, ": ",

@@ -1,15 +1,16 @@
 #include "adapters/unet/config.h"
 
 #include <algorithm>
-#include <cctype>
 
 #include "absl/strings/str_cat.h"
-#include "adapters/unet/options.h"
+#include "adapters/layers/options.h"
 #include "planner/base/status_macros.h"
 #include "planner/schedule/json_text.h"
 
 namespace mergeplan::unet {
 namespace {
+
+using layers::Options;
 
 constexpr char kClass[] = "UNet2DModel";
 constexpr std::int64_t kMostChannels = 1 << 20;
@@ -45,23 +46,6 @@ void TakeBlocks(Options& options, bool up, std::vector<BlockKind>& out) {
     const auto k = options.WordOf(key, WithoutPrefix(element), words);
     if (!k) return;
     out.push_back(kKinds[*k]);
-  }
-}
-
-void TakeActivation(Options& options, Config& c) {
-  const nlohmann::json* value = options.Find("act_fn");
-  if (options.IsNull("act_fn")) return options.Expect("act_fn", "silu, swish, mish, gelu or relu");
-  if (value == nullptr) return;
-  nlohmann::json lower = *value;
-  if (value->is_string()) {
-    std::string word = value->get<std::string>();
-    std::transform(word.begin(), word.end(), word.begin(),
-                   [](unsigned char ch) { return static_cast<char>(std::tolower(ch)); });
-    lower = word;
-  }
-  const std::vector<std::string> words = {"silu", "swish", "mish", "gelu", "relu"};
-  if (const auto k = options.WordOf("act_fn", lower, words)) {
-    c.activation = *k == 1 ? "silu" : words[*k];
   }
 }
 
@@ -130,7 +114,7 @@ void TakeOptions(Options& options, Config& c) {
     }
   }
   options.Number("dropout", 0, 1, c.dropout);
-  TakeActivation(options, c);
+  options.Activation("act_fn", c.activation);
   options.OptionalCount("attention_head_dim", 1, kMostChannels, c.attention_head_dim);
   options.OptionalCount("norm_num_groups", 1, kMostChannels, c.norm_num_groups);
   options.OptionalCount("attn_norm_num_groups", 1, kMostChannels, c.attn_norm_num_groups);

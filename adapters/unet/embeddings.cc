@@ -10,6 +10,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "adapters/layers/caught.h"
 #include "planner/base/status_macros.h"
 
 namespace mergeplan::unet {
@@ -19,14 +20,7 @@ using layers::Activate;
 using layers::Activation;
 using layers::Linear;
 using layers::Scope;
-
-std::string ShapeOf(const at::Tensor& x) {
-  std::string text = "[";
-  for (const std::int64_t extent : x.sizes()) {
-    absl::StrAppend(&text, text.size() > 1 ? ", " : "", extent);
-  }
-  return text + "]";
-}
+using layers::ShapeOf;
 
 // Whole numbers 0 .. rows-1?
 absl::Status CheckIndex(const at::Tensor& index, std::int64_t rows, const char* what) {

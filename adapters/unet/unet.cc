@@ -1,12 +1,12 @@
 #include "adapters/unet/unet.h"
 
 #include <c10/core/GradMode.h>
-#include <c10/util/Exception.h>
 #include <algorithm>
 
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "adapters/layers/caught.h"
 #include "adapters/layers/model_folder.h"
 #include "planner/base/file.h"
 #include "planner/base/status_macros.h"
@@ -14,30 +14,9 @@
 namespace mergeplan::unet {
 namespace {
 
+using layers::Caught;
 using layers::Scope;
-
-std::string ShapeOf(const at::Tensor& x) {
-  std::string text = "[";
-  for (const std::int64_t extent : x.sizes()) {
-    absl::StrAppend(&text, text.size() > 1 ? ", " : "", extent);
-  }
-  return text + "]";
-}
-
-// Runs what may throw.
-template <typename Body>
-absl::Status Caught(const std::string& what, Body&& body) {
-  try {
-    body();
-  } catch (const c10::Error& error) {
-    std::string message = error.what_without_backtrace();
-    std::replace(message.begin(), message.end(), '\n', ' ');
-    return absl::InternalError(absl::StrCat(what, ": ", message));
-  } catch (const std::exception& error) {
-    return absl::InternalError(absl::StrCat(what, ": ", error.what()));
-  }
-  return absl::OkStatus();
-}
+using layers::ShapeOf;
 
 }  // namespace
 

@@ -48,8 +48,8 @@ class UNet2d : public network::Module {
 
   // The same with another dtype, or in several files.
   absl::Status SaveAs(const std::string& path, const layers::SaveOptions& options) const;
-  // The backward pass computes the blocks' insides again instead of storing them: the same
-  // gradients from a fraction of the memory, for about a third more time.
+  // The backward pass computes the blocks' insides again instead of keeping them: the same
+  // gradients for the memory of the blocks' inputs and the time of another forward pass.
   void SetGradientCheckpointing(bool on) { checkpointing_ = on; }
 
   const Config& config() const { return config_; }

@@ -5,12 +5,16 @@
 #include <algorithm>
 #include <cmath>
 
+#include "tests/adapters/unet/formula.h"
 #include "tests/adapters/unet/support.h"
 
 namespace mergeplan {
 namespace {
 
+using testing::ExpectClose;
+using testing::Fill;
 using testing::MakeUNet;
+using testing::Wave;
 
 nlohmann::json ReadGolden() {
   const char* source = std::getenv("MERGEPLAN_SOURCE_DIR");
@@ -18,37 +22,6 @@ nlohmann::json ReadGolden() {
       ReadFile(std::string(source != nullptr ? source : ".") + "/tests/adapters/unet/golden.json");
   EXPECT_TRUE(text.ok()) << text.status();
   return nlohmann::json::parse(text.value_or("[]"));
-}
-
-// golden.py: fill.
-void Fill(const std::string& name, at::Tensor tensor) {
-  int phase = 0;
-  for (size_t k = 0; k < name.size(); ++k) phase += static_cast<int>(k + 1) * name[k];
-  phase %= 997;
-  const bool weight = name.size() > 7 && name.compare(name.size() - 7, 7, ".weight") == 0;
-  const double fan = tensor.dim() > 1 ? static_cast<double>(tensor.numel() / tensor.size(0)) : 1;
-  double* values = tensor.data_ptr<double>();
-  for (std::int64_t i = 0; i < tensor.numel(); ++i) {
-    const double wave = std::sin(12.9898 * static_cast<double>(i) + phase);
-    values[i] = tensor.dim() > 1 ? wave / std::sqrt(fan) : (weight ? 1 : 0) + 0.3 * wave;
-  }
-}
-
-at::Tensor Wave(std::vector<std::int64_t> shape, double frequency, double phase) {
-  std::int64_t count = 1;
-  for (const std::int64_t extent : shape) count *= extent;
-  const at::Tensor at = at::arange(count, at::kDouble);
-  return (at * frequency + phase).sin().view(shape);
-}
-
-void ExpectClose(const at::Tensor& found, const std::vector<double>& expected, double tolerance) {
-  ASSERT_EQ(found.numel(), static_cast<std::int64_t>(expected.size()));
-  const double* values = found.data_ptr<double>();
-  double largest = 0;
-  for (const double e : expected) largest = std::max(largest, std::abs(e));
-  for (size_t k = 0; k < expected.size(); ++k) {
-    ASSERT_NEAR(values[k], expected[k], tolerance * largest) << k;
-  }
 }
 
 class Golden : public ::testing::TestWithParam<bool> {};

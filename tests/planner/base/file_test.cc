@@ -223,6 +223,26 @@ TEST_F(FileTest, WritersAtTheSameTimeDoNotMix) {
   EXPECT_EQ(Names(), std::vector<std::string>{"plan"});
 }
 
+TEST_F(FileTest, PiecesAppearTogetherOrNotAtAll) {
+  ASSERT_TRUE(WriteFileAtomically(At("f"), "old").ok());
+  {
+    auto file = AtomicFile::Create(At("f"));
+    ASSERT_TRUE(file.ok()) << file.status();
+    ASSERT_TRUE(file->Append("one ").ok());
+    EXPECT_EQ(ReadFile(At("f")).value(), "old");
+    AtomicFile moved = *std::move(file);
+    ASSERT_TRUE(moved.Append("two").ok());
+    ASSERT_TRUE(moved.Commit().ok());
+  }
+  EXPECT_EQ(ReadFile(At("f")).value(), "one two");
+  {
+    auto file = AtomicFile::Create(At("f"));
+    ASSERT_TRUE(file.ok() && file->Append("three").ok());
+  }
+  EXPECT_EQ(ReadFile(At("f")).value(), "one two");
+  EXPECT_EQ(Names().size(), 1U);
+}
+
 TEST_F(FileTest, MakesFolders) {
   EXPECT_TRUE(MakeDirectories(At("a/b/c")).ok());
   EXPECT_TRUE(fs::is_directory(At("a/b/c")));

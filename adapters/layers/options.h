@@ -8,10 +8,11 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "nlohmann/json.hpp"
 
-namespace mergeplan::unet {
+namespace mergeplan::layers {
 
 // Takes the options of a config.json one by one, each with its type and range. The first fault
 // stays; Finish also finds what nobody asked for.
@@ -92,6 +93,16 @@ class Options {
     return std::nullopt;
   }
 
+  // In any case of letters; swish is silu.
+  void Activation(const std::string& key, std::string& out) {
+    const nlohmann::json* value = NotNull(key);
+    if (value == nullptr) return;
+    nlohmann::json lower = *value;
+    if (value->is_string()) lower = absl::AsciiStrToLower(value->get<std::string>());
+    const std::vector<std::string> words = {"silu", "swish", "mish", "gelu", "relu"};
+    if (const auto k = WordOf(key, lower, words)) out = *k == 1 ? "silu" : words[*k];
+  }
+
   absl::Status Finish(const std::string& class_name) {
     if (!status_.ok()) return status_;
     for (const auto& [key, value] : json_.items()) {
@@ -130,4 +141,4 @@ class Options {
   absl::Status status_;
 };
 
-}  // namespace mergeplan::unet
+}  // namespace mergeplan::layers
