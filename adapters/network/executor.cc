@@ -238,7 +238,6 @@ absl::StatusOr<at::Tensor> Executor::Run(const std::vector<Link>& links,
 
 absl::StatusOr<std::vector<LevelError>> Executor::Evaluate() {
   const int T = plan_.teacher_steps();
-  const double native = schedule().data_scale * schedule().data_scale;
   MP_ASSIGN_OR_RETURN(at::Tensor z, held_out_.States(T));
   std::vector<LevelError> out;
   for (auto block = plan_.blocks().rbegin(); block != plan_.blocks().rend(); ++block) {
@@ -247,9 +246,8 @@ absl::StatusOr<std::vector<LevelError>> Executor::Evaluate() {
     LevelError at;
     at.level = plan_.range(*block).first - 1;
     MP_ASSIGN_OR_RETURN(const at::Tensor truth, held_out_.Teacher(T, at.level));
-    MP_ASSIGN_OR_RETURN(at.error, SquaredDistance(z, truth));
-    at.error.mean *= native;
-    at.error.standard_error *= native;
+    MP_ASSIGN_OR_RETURN(const ErrorEstimate error, SquaredDistance(z, truth));
+    at.error = Native(error);
     out.push_back(at);
   }
   return out;
@@ -326,25 +324,36 @@ absl::Status Executor::TrainAll() {
   return absl::OkStatus();
 }
 
-absl::StatusOr<double> Executor::HeldOutLoss(const TrainTask& task, Module& module,
-                                             ErrorEstimate* out) {
+absl::Status Executor::HeldOutErrors(const TrainTask& task, Module& module, ErrorEstimate* own,
+                                     ErrorEstimate* teacher) {
   const int from = task.range.last, to = task.range.first - 1;
   MP_ASSIGN_OR_RETURN(const at::Tensor z, held_out_.States(from));
-  at::Tensor target;
-  if (TeacherSteps(task.target) == from - to) {  // nothing but the teacher
-    MP_ASSIGN_OR_RETURN(target, held_out_.Teacher(from, to));
-  } else {
-    MP_ASSIGN_OR_RETURN(target, held_out_.Run(task.target, z));
-  }
   MP_ASSIGN_OR_RETURN(const at::Tensor jump, held_out_.Jump(module, z, from, task.landing));
-  MP_ASSIGN_OR_RETURN(*out, SquaredDistance(jump, target));
-  return out->mean;
+  const bool all_teacher = TeacherSteps(task.target) == from - to;
+  if (!all_teacher) {
+    MP_ASSIGN_OR_RETURN(const at::Tensor target, held_out_.Run(task.target, z));
+    MP_ASSIGN_OR_RETURN(*own, SquaredDistance(jump, target));
+  }
+  if (!all_teacher && teacher == nullptr) return absl::OkStatus();
+  MP_ASSIGN_OR_RETURN(const at::Tensor truth, held_out_.Teacher(from, to));
+  MP_ASSIGN_OR_RETURN(const ErrorEstimate error, SquaredDistance(jump, truth));
+  if (all_teacher) *own = error;
+  if (teacher != nullptr) *teacher = Native(error);
+  return absl::OkStatus();
+}
+
+ErrorEstimate Executor::Native(ErrorEstimate error) const {
+  const double scale = schedule().data_scale * schedule().data_scale;
+  error.mean *= scale;
+  error.standard_error *= scale;
+  return error;
 }
 
 absl::Status Executor::TrainGroup(const std::vector<int>& merges) {
   const std::int64_t start = merges.empty() ? state_.fit.snapshot : StartOf(merges.front());
-  MP_ASSIGN_OR_RETURN(const std::shared_ptr<Module> from, frozen_.snapshots->Get(start));
+  MP_ASSIGN_OR_RETURN(std::shared_ptr<Module> from, frozen_.snapshots->Get(start));
   MP_ASSIGN_OR_RETURN(std::unique_ptr<Module> module, from->Clone());
+  from.reset();
   std::vector<TrainTask> tasks;
   for (const int merge : merges) {
     MP_ASSIGN_OR_RETURN(TrainTask task, MakeTask(merge));
@@ -366,9 +375,9 @@ absl::Status Executor::TrainGroup(const std::vector<int>& merges) {
                                    [&](const ActiveTraining& a) { return a.merges == merges; });
   if (active == state_.active.end()) {
     for (const TrainTask& task : tasks) {
-      ErrorEstimate ignored;
-      MP_ASSIGN_OR_RETURN(const double loss, HeldOutLoss(task, *module, &ignored));
-      initial_losses.push_back(loss);
+      ErrorEstimate start;
+      MP_RETURN_IF_ERROR(HeldOutErrors(task, *module, &start, nullptr));
+      initial_losses.push_back(start.mean);
     }
   }
   MP_ASSIGN_OR_RETURN(
@@ -435,7 +444,6 @@ absl::Status Executor::Measure(Trainer& trainer, const std::vector<int>& merges,
                                const std::vector<double>& initial_losses, double seconds) {
   MP_ASSIGN_OR_RETURN(std::unique_ptr<Module> module, trainer.Finish());
   std::vector<StudentRecord> records(std::max<std::size_t>(1, merges.size()));
-  const double native = schedule().data_scale * schedule().data_scale;
   for (std::size_t k = 0; k < records.size(); ++k) {
     StudentRecord& record = records[k];
     const std::vector<double>& losses = trainer.losses()[k];
@@ -456,14 +464,13 @@ absl::Status Executor::Measure(Trainer& trainer, const std::vector<int>& merges,
       const TrainTask& task = trainer.tasks()[k];
       record.landing = task.landing;
       record.initial_loss = initial_losses[k];
-      MP_ASSIGN_OR_RETURN(record.final_loss, HeldOutLoss(task, *module, &record.own));
-      const int from = task.range.last;
-      MP_ASSIGN_OR_RETURN(const at::Tensor z, held_out_.States(from));
-      MP_ASSIGN_OR_RETURN(const at::Tensor truth, held_out_.Teacher(from, task.range.first - 1));
-      MP_ASSIGN_OR_RETURN(const at::Tensor jump, held_out_.Jump(*module, z, from, task.landing));
-      MP_ASSIGN_OR_RETURN(record.teacher, SquaredDistance(jump, truth));
-      record.teacher.mean *= native;
-      record.teacher.standard_error *= native;
+      MP_RETURN_IF_ERROR(HeldOutErrors(task, *module, &record.own, &record.teacher));
+      record.final_loss = record.own.mean;
+      if (!std::isfinite(record.final_loss)) {
+        return absl::FailedPreconditionError(absl::StrCat(
+            task.name, ": the held-out loss after update ", record.updates, " of ", updates_,
+            " is ", record.final_loss, ", expected a finite number; lower the learning rate"));
+      }
     }
     record.peak_memory = PeakMemory();
   }
