@@ -423,7 +423,7 @@ absl::Status Executor::Loop(Trainer& trainer, const std::vector<int>& merges,
           " after update ", trainer.updates(), " of ",
           merges.empty() ? options_.fit_updates : updates_));
     }
-    const absl::Status status = trainer.Update();
+    absl::Status status = trainer.Update();
     training_seconds_ = seconds_before + passed();
     if (!status.ok()) {
       state_.active = Save().active;

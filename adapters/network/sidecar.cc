@@ -106,8 +106,12 @@ absl::Status ReadTable(const std::string& path, toml::table& table, TimeKind tim
                                               "was trained with, a whole number up to 100000"));
     }
     // All its levels, in native coordinates.
-    MP_ASSIGN_OR_RETURN(const Schedule all, LoadSchedule(name.empty() ? Beside(path, config) : name,
-                                                         static_cast<int>(out->steps)));
+    absl::StatusOr<Schedule> loaded =
+        LoadSchedule(name.empty() ? Beside(path, config) : name, static_cast<int>(out->steps));
+    if (!loaded.ok()) {
+      return keys.Error(name.empty() ? "config" : "name", std::string(loaded.status().message()));
+    }
+    const Schedule& all = *loaded;
     for (int t = 1; t <= all.steps(); ++t) {
       out->alpha.push_back(all.level_scale[t] * all.alpha[t] / all.data_scale);
       out->sigma.push_back(all.level_scale[t] * all.sigma[t]);
@@ -125,10 +129,14 @@ absl::Status ReadTable(const std::string& path, toml::table& table, TimeKind tim
   MP_RETURN_IF_ERROR(keys.Number("first", &first));
   MP_RETURN_IF_ERROR(NothingElse(path, table, "schedule."));
   const auto read = [&](const std::string& array, std::vector<double>* into) -> absl::Status {
-    MP_ASSIGN_OR_RETURN(NpyArray found, ReadNpzArray(arrays, array));
+    absl::StatusOr<NpyArray> read_array = ReadNpzArray(arrays, array);
+    if (!read_array.ok()) {
+      return keys.Error("arrays", std::string(read_array.status().message()));
+    }
+    NpyArray found = *std::move(read_array);
     if (found.shape.size() != 1) {
-      return absl::InvalidArgumentError(absl::StrCat(arrays, ": array ", array, " has ",
-                                                     found.shape.size(), " axes, expected 1"));
+      return keys.Error("arrays", absl::StrCat(arrays, ": array ", array, " has ",
+                                               found.shape.size(), " axes, expected 1"));
     }
     *into = std::move(found.values);
     return absl::OkStatus();

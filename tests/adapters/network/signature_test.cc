@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <fstream>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -146,6 +148,54 @@ TEST(NetworkSignature, WrongKeysAreNamed) {
     EXPECT_FALSE(read.ok()) << c.instead;
     EXPECT_THAT(std::string(read.status().message()), HasSubstr(c.key)) << c.instead;
   }
+}
+
+// Whatever a file says, it is a signature that is valid or an error in one line.
+TEST(NetworkSignature, MutatedSidecarsAreReadOrRefused) {
+  std::mt19937 random(5);
+  const std::string good =
+      std::string(kSidecar) + "[schedule]\nname = \"ddpm-linear\"\nsteps = 9\n";
+  const TemporaryFolder folder;
+  const std::string path = folder.File("m.toml");
+  int read = 0;
+  for (int round = 0; round < 1500; ++round) {
+    std::string text = good;
+    for (int change = random() % 4 == 0; change >= 0; --change) {
+      const std::size_t at = random() % text.size();
+      switch (random() % 4) {
+        case 0:
+          text[at] = static_cast<char>(random() % 128);
+          break;
+        case 1:
+          text.erase(at, 1 + random() % 12);
+          break;
+        case 2:
+          text.insert(at, good.substr(random() % good.size(), random() % 20));
+          break;
+        default:
+          text.insert(at, std::vector<std::string>{"-", "0", "1e308", "nan", "[", "\"", "\n",
+                                                   "="}[random() % 8]);
+          break;
+      }
+      if (text.empty()) text = " ";
+    }
+    std::ofstream(path, std::ios::binary | std::ios::trunc) << text;
+    const absl::StatusOr<Sidecar> sidecar = ReadSidecar(path);
+    if (!sidecar.ok()) {
+      EXPECT_THAT(std::string(sidecar.status().message()),
+                  AllOf(HasSubstr("m.toml"), ::testing::Not(HasSubstr("\n"))))
+          << text;
+      continue;
+    }
+    ++read;
+    EXPECT_TRUE(Validate(sidecar->signature, "x").ok());
+    const auto levels = LevelInputs(sidecar->signature, LoadSchedule("ddpm-linear", 4).value());
+    if (!levels.ok()) continue;
+    for (int t = 1; t <= 4; ++t) {
+      EXPECT_TRUE(std::isfinite((*levels)[t].time) && std::isfinite((*levels)[t].scale)) << text;
+    }
+  }
+  EXPECT_GT(read, 10);
 }
 
 TEST(NetworkSignature, TablesThatAreNoScheduleAreRefused) {
