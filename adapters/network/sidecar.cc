@@ -105,18 +105,12 @@ absl::Status ReadTable(const std::string& path, toml::table& table, TimeKind tim
                                               ", expected how many steps the network "
                                               "was trained with, a whole number up to 100000"));
     }
-    // All its levels, in native coordinates.
-    absl::StatusOr<Schedule> loaded =
-        LoadSchedule(name.empty() ? Beside(path, config) : name, static_cast<int>(out->steps));
-    if (!loaded.ok()) {
-      return keys.Error(name.empty() ? "config" : "name", std::string(loaded.status().message()));
+    const std::string spec = name.empty() ? Beside(path, config) : name;
+    absl::StatusOr<TrainingTable> levels = TableOfSchedule(spec, static_cast<int>(out->steps));
+    if (!levels.ok()) {
+      return keys.Error(name.empty() ? "config" : "name", std::string(levels.status().message()));
     }
-    const Schedule& all = *loaded;
-    for (int t = 1; t <= all.steps(); ++t) {
-      out->alpha.push_back(all.level_scale[t] * all.alpha[t] / all.data_scale);
-      out->sigma.push_back(all.level_scale[t] * all.sigma[t]);
-      out->timestep.push_back(all.timesteps.empty() ? t : all.timesteps[t]);
-    }
+    *out = *std::move(levels);
     return absl::OkStatus();
   }
   arrays = Beside(path, arrays);
@@ -170,6 +164,19 @@ absl::Status ReadTime(const std::string& path, toml::table& table, Signature* ou
 }
 
 }  // namespace
+
+absl::StatusOr<TrainingTable> TableOfSchedule(const std::string& spec, int steps) {
+  // All its levels, in native coordinates.
+  MP_ASSIGN_OR_RETURN(const Schedule all, LoadSchedule(spec, steps));
+  TrainingTable out;
+  out.steps = steps;
+  for (int t = 1; t <= all.steps(); ++t) {
+    out.alpha.push_back(all.level_scale[t] * all.alpha[t] / all.data_scale);
+    out.sigma.push_back(all.level_scale[t] * all.sigma[t]);
+    out.timestep.push_back(all.timesteps.empty() ? t : all.timesteps[t]);
+  }
+  return out;
+}
 
 absl::StatusOr<Sidecar> ReadSidecar(const std::string& path) {
   MP_ASSIGN_OR_RETURN(toml::table table, ParseTomlFile(path));

@@ -66,6 +66,10 @@ struct Signature {
 // Sizes, words and the table. INVALID_ARGUMENT names the key; `where` begins the message.
 absl::Status Validate(const Signature& signature, const std::string& where);
 
+// The table of a network that was trained with all `steps` levels of this schedule (a name or a
+// scheduler_config.json). Errors of LoadSchedule.
+absl::StatusOr<TrainingTable> TableOfSchedule(const std::string& spec, int steps);
+
 // A signature and the file that it is about.
 struct Sidecar {
   Signature signature;

@@ -224,23 +224,11 @@ Signature Wants(TimeKind time) {
   return s;
 }
 
-TrainingTable TableOf(const std::string& name, int steps) {
-  const Schedule all = LoadSchedule(name, steps).value();
-  TrainingTable out;
-  for (int t = 1; t <= steps; ++t) {
-    out.alpha.push_back(all.level_scale[t] * all.alpha[t] / all.data_scale);
-    out.sigma.push_back(all.level_scale[t] * all.sigma[t]);
-    out.timestep.push_back(all.timesteps.empty() ? t : all.timesteps[t]);
-  }
-  out.steps = steps;
-  return out;
-}
-
 TEST(NetworkLevels, ATableGivesBackItsOwnTimesteps) {
   const Schedule run = LoadSchedule("ddpm-linear", 20).value();
   const auto of_run = LevelInputs(Wants(TimeKind::kTimestep), run).value();
   Signature with_table = Wants(TimeKind::kTimestep);
-  with_table.table = TableOf("ddpm-linear", 1000);
+  with_table.table = TableOfSchedule("ddpm-linear", 1000).value();
   const auto of_table = LevelInputs(with_table, run).value();
   for (int t = 1; t <= 20; ++t) {
     EXPECT_EQ(of_run[t].time, run.timesteps[t]);
@@ -300,7 +288,7 @@ TEST(NetworkLevels, EdmGetsItsPreconditioning) {
 TEST(NetworkLevels, AFlowNetworkOnAVariancePreservingSchedule) {
   const Schedule run = LoadSchedule("ddpm-cosine", 10).value();
   Signature s = Wants(TimeKind::kSigma);
-  s.table = TableOf("flow", 1000);
+  s.table = TableOfSchedule("flow", 1000).value();
   s.time_scale = 1000;
   const auto levels = LevelInputs(s, run).value();
   for (int t = 1; t <= 10; ++t) {
