@@ -5,18 +5,14 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <numeric>
 #include <utility>
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "adapters/network/fingerprint.h"
-#include "adapters/network/state_file.h"
 #include "adapters/network/wrapper.h"
-#include "planner/base/memory.h"
 #include "planner/base/status_macros.h"
-#include "planner/runs/curve_updates.h"
 
 namespace mergeplan::network {
 namespace {
@@ -41,10 +37,6 @@ absl::Status CheckOptions(const ExecutorOptions& options, const Plan& plan) {
   MP_RETURN_IF_ERROR(at_least("the number of updates of the fit", options.fit_updates, 0));
   MP_RETURN_IF_ERROR(at_least("the number of held-out rows", options.held_out_rows, 2));
   return at_least("the number of rows measured at a time", options.block, 1);
-}
-
-double Mean(absl::Span<const double> values) {
-  return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
 }
 
 }  // namespace
@@ -167,95 +159,6 @@ std::int64_t Executor::StartOf(int merge) const {
   return state_.merges[plan_.merges()[merge].children.back() - plan_.teacher_steps()].snapshot;
 }
 
-bool Executor::IsBlock(int merge) const {
-  const auto blocks = plan_.blocks();
-  return std::find(blocks.begin(), blocks.end(), plan_.teacher_steps() + merge) != blocks.end();
-}
-
-void Executor::Hold(int merge) { ++holds_[merge]; }
-
-void Executor::Release(int merge) {
-  --holds_[merge];
-  Drop(merge);
-}
-
-absl::StatusOr<std::shared_ptr<Module>> Executor::Weights(int merge) {
-  if (merge < 0 || merge >= plan_.size()) {
-    return absl::NotFoundError(
-        absl::StrCat("merge number ", merge, ": the plan has ", plan_.size()));
-  }
-  if (state_.merges[merge].snapshot < 0) {
-    return absl::FailedPreconditionError(
-        absl::StrCat(Name(merge), state_.merges[merge].trained
-                                      ? ": its weights have been dropped, since no later merge "
-                                        "needs them; hold it before its parent is trained"
-                                      : ": has not been trained"));
-  }
-  return frozen_.snapshots->Get(state_.merges[merge].snapshot);
-}
-
-absl::StatusOr<std::vector<Link>> Executor::Node(int node) const {
-  if (plan_.is_step(node)) return std::vector<Link>{{node + 1, node, -1, 0}};
-  const int merge = node - plan_.teacher_steps();
-  const Merge& merged = plan_.merges()[merge];
-  const StudentRecord& record = state_.merges[merge];
-  if (record.trained) {
-    if (record.snapshot < 0) {
-      return absl::FailedPreconditionError(
-          absl::StrCat(Name(merge),
-                       ": its weights have been dropped, since no later merge needs them; hold it "
-                       "before its parent is trained"));
-    }
-    return std::vector<Link>{{merged.last, merged.first - 1, record.snapshot, record.landing}};
-  }
-  std::vector<Link> links;
-  for (auto child = merged.children.rbegin(); child != merged.children.rend(); ++child) {
-    MP_ASSIGN_OR_RETURN(const std::vector<Link> part, Node(*child));
-    for (const Link& link : part) {
-      // Single steps side by side are one link.
-      if (!links.empty() && links.back().snapshot < 0 && link.snapshot < 0) {
-        links.back().to = link.to;
-      } else {
-        links.push_back(link);
-      }
-    }
-  }
-  return links;
-}
-
-absl::StatusOr<std::vector<Link>> Executor::Student() const {
-  std::vector<Link> links;
-  for (auto block = plan_.blocks().rbegin(); block != plan_.blocks().rend(); ++block) {
-    MP_ASSIGN_OR_RETURN(const std::vector<Link> part, Node(*block));
-    links.insert(links.end(), part.begin(), part.end());
-  }
-  return links;
-}
-
-absl::StatusOr<at::Tensor> Executor::Run(const std::vector<Link>& links,
-                                         const at::Tensor& z) const {
-  return held_out_.Run(links, z);
-}
-
-absl::StatusOr<std::vector<LevelError>> Executor::Evaluate() {
-  const int T = plan_.teacher_steps();
-  const double native = schedule().data_scale * schedule().data_scale;
-  MP_ASSIGN_OR_RETURN(at::Tensor z, held_out_.States(T));
-  std::vector<LevelError> out;
-  for (auto block = plan_.blocks().rbegin(); block != plan_.blocks().rend(); ++block) {
-    MP_ASSIGN_OR_RETURN(const std::vector<Link> links, Node(*block));
-    MP_ASSIGN_OR_RETURN(z, held_out_.Run(links, z));
-    LevelError at;
-    at.level = plan_.range(*block).first - 1;
-    MP_ASSIGN_OR_RETURN(const at::Tensor truth, held_out_.Teacher(T, at.level));
-    MP_ASSIGN_OR_RETURN(at.error, SquaredDistance(z, truth));
-    at.error.mean *= native;
-    at.error.standard_error *= native;
-    out.push_back(at);
-  }
-  return out;
-}
-
 absl::StatusOr<TrainTask> Executor::MakeTask(int merge) const {
   const Merge& merged = plan_.merges()[merge];
   TrainTask task;
@@ -327,25 +230,11 @@ absl::Status Executor::TrainAll() {
   return absl::OkStatus();
 }
 
-absl::StatusOr<double> Executor::HeldOutLoss(const TrainTask& task, Module& module,
-                                             ErrorEstimate* out) {
-  const int from = task.range.last, to = task.range.first - 1;
-  MP_ASSIGN_OR_RETURN(const at::Tensor z, held_out_.States(from));
-  at::Tensor target;
-  if (TeacherSteps(task.target) == from - to) {  // nothing but the teacher
-    MP_ASSIGN_OR_RETURN(target, held_out_.Teacher(from, to));
-  } else {
-    MP_ASSIGN_OR_RETURN(target, held_out_.Run(task.target, z));
-  }
-  MP_ASSIGN_OR_RETURN(const at::Tensor jump, held_out_.Jump(module, z, from, task.landing));
-  MP_ASSIGN_OR_RETURN(*out, SquaredDistance(jump, target));
-  return out->mean;
-}
-
 absl::Status Executor::TrainGroup(const std::vector<int>& merges) {
   const std::int64_t start = merges.empty() ? state_.fit.snapshot : StartOf(merges.front());
-  MP_ASSIGN_OR_RETURN(const std::shared_ptr<Module> from, frozen_.snapshots->Get(start));
+  MP_ASSIGN_OR_RETURN(std::shared_ptr<Module> from, frozen_.snapshots->Get(start));
   MP_ASSIGN_OR_RETURN(std::unique_ptr<Module> module, from->Clone());
+  from.reset();
   std::vector<TrainTask> tasks;
   for (const int merge : merges) {
     MP_ASSIGN_OR_RETURN(TrainTask task, MakeTask(merge));
@@ -367,9 +256,9 @@ absl::Status Executor::TrainGroup(const std::vector<int>& merges) {
                                    [&](const ActiveTraining& a) { return a.merges == merges; });
   if (active == state_.active.end()) {
     for (const TrainTask& task : tasks) {
-      ErrorEstimate ignored;
-      MP_ASSIGN_OR_RETURN(const double loss, HeldOutLoss(task, *module, &ignored));
-      initial_losses.push_back(loss);
+      ErrorEstimate start;
+      MP_RETURN_IF_ERROR(HeldOutErrors(task, *module, &start, nullptr));
+      initial_losses.push_back(start.mean);
     }
   }
   MP_ASSIGN_OR_RETURN(
@@ -415,7 +304,7 @@ absl::Status Executor::Loop(Trainer& trainer, const std::vector<int>& merges,
           " after update ", trainer.updates(), " of ",
           merges.empty() ? options_.fit_updates : updates_));
     }
-    const absl::Status status = trainer.Update();
+    absl::Status status = trainer.Update();
     training_seconds_ = seconds_before + passed();
     if (!status.ok()) {
       state_.active = Save().active;
@@ -429,89 +318,6 @@ absl::Status Executor::Loop(Trainer& trainer, const std::vector<int>& merges,
   if (options_.progress) Report(trainer, merges);
   *seconds = training_seconds_;
   return absl::OkStatus();
-}
-
-// Freezes a trained network and fills the records of what it learnt.
-absl::Status Executor::Measure(Trainer& trainer, const std::vector<int>& merges,
-                               const std::vector<double>& initial_losses, double seconds) {
-  MP_ASSIGN_OR_RETURN(std::unique_ptr<Module> module, trainer.Finish());
-  std::vector<StudentRecord> records(std::max<std::size_t>(1, merges.size()));
-  const double native = schedule().data_scale * schedule().data_scale;
-  for (std::size_t k = 0; k < records.size(); ++k) {
-    StudentRecord& record = records[k];
-    const std::vector<double>& losses = trainer.losses()[k];
-    record.trained = true;
-    record.updates = trainer.updates();
-    record.skipped = trainer.skipped();
-    record.stopped_early = trainer.updates() < (merges.empty() ? options_.fit_updates : updates_);
-    record.teacher_calls = trainer.calls()[k];
-    record.seconds = seconds / static_cast<double>(records.size());
-    for (const std::int64_t update : CurveUpdates(record.updates)) {
-      record.curve.push_back(losses[update]);
-    }
-    if (merges.empty()) {
-      const std::size_t part = std::max<std::size_t>(1, losses.size() / 16);
-      record.initial_loss = Mean(absl::MakeConstSpan(losses).first(part));
-      record.final_loss = Mean(absl::MakeConstSpan(losses).last(part));
-    } else {
-      const TrainTask& task = trainer.tasks()[k];
-      record.landing = task.landing;
-      record.initial_loss = initial_losses[k];
-      MP_ASSIGN_OR_RETURN(record.final_loss, HeldOutLoss(task, *module, &record.own));
-      const int from = task.range.last;
-      MP_ASSIGN_OR_RETURN(const at::Tensor z, held_out_.States(from));
-      MP_ASSIGN_OR_RETURN(const at::Tensor truth, held_out_.Teacher(from, task.range.first - 1));
-      MP_ASSIGN_OR_RETURN(const at::Tensor jump, held_out_.Jump(*module, z, from, task.landing));
-      MP_ASSIGN_OR_RETURN(record.teacher, SquaredDistance(jump, truth));
-      record.teacher.mean *= native;
-      record.teacher.standard_error *= native;
-    }
-    record.peak_memory = PeakMemoryBytes();
-  }
-  MP_ASSIGN_OR_RETURN(const std::int64_t id, frozen_.snapshots->Put(std::move(module)));
-  if (merges.empty()) {
-    records[0].snapshot = id;
-    frozen_.snapshots->Release(state_.fit.snapshot);
-    state_.fit = std::move(records[0]);
-    return absl::OkStatus();
-  }
-  for (std::size_t k = 0; k < merges.size(); ++k) {
-    if (k > 0) frozen_.snapshots->Retain(id);
-    records[k].snapshot = id;
-    state_.merges[merges[k]] = std::move(records[k]);
-  }
-  for (const int merge : merges) {
-    for (const int child : plan_.merges()[merge].children) {
-      if (!plan_.is_step(child)) Drop(child - plan_.teacher_steps());
-    }
-  }
-  DropFit();
-  return absl::OkStatus();
-}
-
-// Lets go of weights that nothing needs any more.
-void Executor::Drop(int merge) {
-  StudentRecord& record = state_.merges[merge];
-  if (record.snapshot < 0 || holds_[merge] > 0 || IsBlock(merge)) return;
-  const int node = plan_.teacher_steps() + merge;
-  for (int parent = 0; parent < plan_.size(); ++parent) {
-    const std::vector<int>& children = plan_.merges()[parent].children;
-    if (std::find(children.begin(), children.end(), node) != children.end() &&
-        !state_.merges[parent].trained) {
-      return;
-    }
-  }
-  frozen_.snapshots->Release(record.snapshot);
-  record.snapshot = -1;
-}
-
-void Executor::DropFit() {
-  if (state_.fit.snapshot < 0) return;
-  for (int merge = 0; merge < plan_.size(); ++merge) {
-    if (!state_.merges[merge].trained && StartsFromFit(merge)) return;
-  }
-  frozen_.snapshots->Release(state_.fit.snapshot);
-  state_.fit.snapshot = -1;
 }
 
 absl::Status Executor::Keep(bool forced) {
@@ -534,67 +340,6 @@ void Executor::Report(const Trainer& trainer, const std::vector<int>& merges) co
   progress.group = static_cast<int>(group);
   if (!trainer.losses().front().empty()) progress.loss = trainer.losses().front().back();
   options_.progress(progress);
-}
-
-ExecutorState Executor::Save() const {
-  ExecutorState state = state_;
-  state.next_snapshot = frozen_.snapshots->next();
-  if (training_ == nullptr) return state;
-  ActiveTraining active;
-  active.merges = *training_merges_;
-  active.initial_losses = *training_initial_;
-  active.seconds = training_seconds_;
-  active.state = training_->Save();
-  state.active.push_back(std::move(active));
-  return state;
-}
-
-absl::Status Executor::WriteState(const std::string& path, const std::string& fingerprint) {
-  MP_RETURN_IF_ERROR(frozen_.snapshots->Persist());
-  MP_RETURN_IF_ERROR(mergeplan::network::WriteState(Save(), fingerprint, path));
-  frozen_.snapshots->Sweep();
-  return absl::OkStatus();
-}
-
-absl::Status Executor::ReadState(const std::string& path, const std::string& fingerprint) {
-  MP_ASSIGN_OR_RETURN(ExecutorState state, mergeplan::network::ReadState(fingerprint, path));
-  if (static_cast<int>(state.merges.size()) != plan_.size()) {
-    return absl::DataLossError(absl::StrCat(path, ": saved state of ", state.merges.size(),
-                                            " merges, the plan has ", plan_.size()));
-  }
-  std::map<std::int64_t, int> references;
-  const auto count = [&](const StudentRecord& record) {
-    if (record.snapshot >= 0) ++references[record.snapshot];
-  };
-  count(state.fit);
-  for (std::size_t k = 0; k < state.merges.size(); ++k) {
-    if (state.merges[k].snapshot >= 0 && !state.merges[k].trained) {
-      return absl::DataLossError(absl::StrCat(path, ": saved state: ", Name(static_cast<int>(k)),
-                                              " has weights and has not been trained"));
-    }
-    count(state.merges[k]);
-  }
-  for (const ActiveTraining& active : state.active) {
-    bool fits = active.initial_losses.size() == active.merges.size();
-    for (const int merge : active.merges) {
-      fits = fits && merge >= 0 && merge < plan_.size() && !state.merges[merge].trained;
-    }
-    if (!fits || (active.merges.empty() && state.fit.trained)) {
-      return absl::DataLossError(
-          absl::StrCat(path, ": saved state: a training in progress that cannot be"));
-    }
-  }
-  // A store of its own, so that one which does not read whole leaves this executor as it was.
-  MP_ASSIGN_OR_RETURN(const std::shared_ptr<Module> like,
-                      frozen_.snapshots->Get(state_.fit.snapshot));
-  MP_ASSIGN_OR_RETURN(std::shared_ptr<Snapshots> store,
-                      Snapshots::Create(*like, options_.folder, options_.memory));
-  for (const auto& [id, uses] : references) MP_RETURN_IF_ERROR(store->Adopt(id, uses));
-  store->SetNext(std::max(state.next_snapshot, store->next()));
-  frozen_.snapshots = std::move(store);
-  held_out_ = MakeHeldOut();
-  state_ = std::move(state);
-  return absl::OkStatus();
 }
 
 }  // namespace mergeplan::network

@@ -184,7 +184,11 @@ class Executor {
   absl::Status Loop(Trainer& trainer, const std::vector<int>& merges,
                     const std::vector<double>& initial_losses, double seconds_before,
                     double* seconds);
-  absl::StatusOr<double> HeldOutLoss(const TrainTask& task, Module& module, ErrorEstimate* out);
+  // Of a network at a task: against its target, and where `teacher` is not null against the
+  // teacher.
+  absl::Status HeldOutErrors(const TrainTask& task, Module& module, ErrorEstimate* own,
+                             ErrorEstimate* teacher);
+  ErrorEstimate Native(ErrorEstimate error) const;
   absl::Status Measure(Trainer& trainer, const std::vector<int>& merges,
                        const std::vector<double>& initial_losses, double seconds);
   void Drop(int merge);

@@ -106,7 +106,11 @@ absl::Status ReadTable(const std::string& path, toml::table& table, TimeKind tim
                                               "was trained with, a whole number up to 100000"));
     }
     const std::string spec = name.empty() ? Beside(path, config) : name;
-    MP_ASSIGN_OR_RETURN(*out, TableOfSchedule(spec, static_cast<int>(out->steps)));
+    absl::StatusOr<TrainingTable> levels = TableOfSchedule(spec, static_cast<int>(out->steps));
+    if (!levels.ok()) {
+      return keys.Error(name.empty() ? "config" : "name", std::string(levels.status().message()));
+    }
+    *out = *std::move(levels);
     return absl::OkStatus();
   }
   arrays = Beside(path, arrays);
@@ -119,10 +123,14 @@ absl::Status ReadTable(const std::string& path, toml::table& table, TimeKind tim
   MP_RETURN_IF_ERROR(keys.Number("first", &first));
   MP_RETURN_IF_ERROR(NothingElse(path, table, "schedule."));
   const auto read = [&](const std::string& array, std::vector<double>* into) -> absl::Status {
-    MP_ASSIGN_OR_RETURN(NpyArray found, ReadNpzArray(arrays, array));
+    absl::StatusOr<NpyArray> read_array = ReadNpzArray(arrays, array);
+    if (!read_array.ok()) {
+      return keys.Error("arrays", std::string(read_array.status().message()));
+    }
+    NpyArray found = *std::move(read_array);
     if (found.shape.size() != 1) {
-      return absl::InvalidArgumentError(absl::StrCat(arrays, ": array ", array, " has ",
-                                                     found.shape.size(), " axes, expected 1"));
+      return keys.Error("arrays", absl::StrCat(arrays, ": array ", array, " has ",
+                                               found.shape.size(), " axes, expected 1"));
     }
     *into = std::move(found.values);
     return absl::OkStatus();

@@ -42,7 +42,7 @@ std::string_view NameOf(const Words& words, Word word) {
 
 absl::Status ValidateTable(const TrainingTable& table, TimeKind time, const std::string& where) {
   const std::size_t n = table.alpha.size();
-  const auto wrong = [&](std::string what) {
+  const auto wrong = [&](const std::string& what) {
     return absl::InvalidArgumentError(absl::StrCat(where, ": key 'schedule': ", what));
   };
   if (n < 2 || table.sigma.size() != n) {
@@ -107,7 +107,7 @@ std::int64_t Signature::dimensions() const {
 }
 
 absl::Status Validate(const Signature& signature, const std::string& where) {
-  const auto wrong = [&](const char* key, std::string what) {
+  const auto wrong = [&](const char* key, const std::string& what) {
     return absl::InvalidArgumentError(absl::StrCat(where, ": key '", key, "': ", what));
   };
   double d = signature.shape.empty() ? 0 : 1;

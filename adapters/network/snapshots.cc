@@ -114,7 +114,9 @@ absl::StatusOr<std::shared_ptr<Module>> Snapshots::ReadOne(std::int64_t id) cons
     return absl::DataLossError(absl::StrCat(path, ": has ", file.tensors.size(),
                                             " tensors, the student ", tensors.size()));
   }
-  for (auto& [name, tensor] : tensors) {
+  for (Module::Named& entry : tensors) {
+    const std::string& name = entry.first;
+    at::Tensor& tensor = entry.second;
     const at::Tensor* found = file.Find(name);
     if (found == nullptr || !found->sizes().equals(tensor.sizes()) ||
         found->scalar_type() != tensor.scalar_type()) {

@@ -45,12 +45,12 @@ absl::StatusOr<std::vector<at::Tensor>> Trainable(const Module& module) {
 }  // namespace
 
 Trainer::Trainer(std::unique_ptr<Module> module, std::vector<TrainTask> tasks, Frozen frozen,
-                 std::shared_ptr<Inputs> inputs, TrainerOptions options, Optimizer optimizer)
+                 std::shared_ptr<Inputs> inputs, const TrainerOptions& options, Optimizer optimizer)
     : module_(std::move(module)),
       tasks_(std::move(tasks)),
       frozen_(std::move(frozen)),
       inputs_(std::move(inputs)),
-      options_(std::move(options)),
+      options_(options),
       optimizer_(std::move(optimizer)),
       scale_(options_.precision),
       losses_(std::max<std::size_t>(1, tasks_.size())),
@@ -60,7 +60,7 @@ absl::StatusOr<std::unique_ptr<Trainer>> Trainer::Create(std::unique_ptr<Module>
                                                          std::vector<TrainTask> tasks,
                                                          Frozen frozen,
                                                          std::shared_ptr<Inputs> inputs,
-                                                         TrainerOptions options) {
+                                                         const TrainerOptions& options) {
   if (options.updates < 1 || options.batch < 1) {
     return absl::InvalidArgumentError(absl::StrCat("training takes ", options.updates,
                                                    " updates with batches of ", options.batch,
@@ -76,8 +76,8 @@ absl::StatusOr<std::unique_ptr<Trainer>> Trainer::Create(std::unique_ptr<Module>
   MP_ASSIGN_OR_RETURN(Optimizer optimizer, Optimizer::Create(std::move(parameters), options.recipe,
                                                              options.lr, options.updates));
   std::unique_ptr<Trainer> trainer(new Trainer(std::move(module), std::move(tasks),
-                                               std::move(frozen), std::move(inputs),
-                                               std::move(options), std::move(optimizer)));
+                                               std::move(frozen), std::move(inputs), options,
+                                               std::move(optimizer)));
   if (trainer->tasks_.empty()) {
     const Schedule& schedule = trainer->frozen_.student->schedule();
     trainer->fit_factors_.resize(schedule.steps() + 1);

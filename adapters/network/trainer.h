@@ -68,7 +68,7 @@ class Trainer {
                                                          std::vector<TrainTask> tasks,
                                                          Frozen frozen,
                                                          std::shared_ptr<Inputs> inputs,
-                                                         TrainerOptions options);
+                                                         const TrainerOptions& options);
 
   // One update. FAILED_PRECONDITION for a loss or gradient that is not finite: it names the task
   // and the update, and parameters and moments are those from before it.
@@ -94,7 +94,7 @@ class Trainer {
 
  private:
   Trainer(std::unique_ptr<Module> module, std::vector<TrainTask> tasks, Frozen frozen,
-          std::shared_ptr<Inputs> inputs, TrainerOptions options, Optimizer optimizer);
+          std::shared_ptr<Inputs> inputs, const TrainerOptions& options, Optimizer optimizer);
   // Forward and backward of one batch of a task; gives the loss.
   absl::StatusOr<double> Batch(std::size_t task, std::uint64_t first_row);
   absl::StatusOr<double> FitBatch(std::uint64_t batch);

@@ -237,7 +237,7 @@ TEST_F(Distill, RefusesWhatMakesNoSense) {
   const Outcome rate = full("0.2", Teacher(), "boot", "cosine");
   EXPECT_EQ(rate.code, 2);
   EXPECT_THAT(rate.err, HasSubstr("largest usable rate"));
-  const Outcome kind = full("0.05", "unet:model", "boot", "cosine");
+  const Outcome kind = full("0.05", "vae:model", "boot", "cosine");
   EXPECT_EQ(kind.code, 2);
   EXPECT_THAT(kind.err, HasSubstr("this version has: analytic"));
   EXPECT_EQ(full("0.05", "analytic:" + File("none.toml"), "boot", "cosine").code, 1);

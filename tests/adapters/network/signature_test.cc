@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <fstream>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -148,6 +150,54 @@ TEST(NetworkSignature, WrongKeysAreNamed) {
   }
 }
 
+// Whatever a file says, it is a signature that is valid or an error in one line.
+TEST(NetworkSignature, MutatedSidecarsAreReadOrRefused) {
+  std::mt19937 random(5);
+  const std::string good =
+      std::string(kSidecar) + "[schedule]\nname = \"ddpm-linear\"\nsteps = 9\n";
+  const TemporaryFolder folder;
+  const std::string path = folder.File("m.toml");
+  int read = 0;
+  for (int round = 0; round < 1500; ++round) {
+    std::string text = good;
+    for (int change = random() % 4 == 0; change >= 0; --change) {
+      const std::size_t at = random() % text.size();
+      switch (random() % 4) {
+        case 0:
+          text[at] = static_cast<char>(random() % 128);
+          break;
+        case 1:
+          text.erase(at, 1 + random() % 12);
+          break;
+        case 2:
+          text.insert(at, good.substr(random() % good.size(), random() % 20));
+          break;
+        default:
+          text.insert(at, std::vector<std::string>{"-", "0", "1e308", "nan", "[", "\"", "\n",
+                                                   "="}[random() % 8]);
+          break;
+      }
+      if (text.empty()) text = " ";
+    }
+    std::ofstream(path, std::ios::binary | std::ios::trunc) << text;
+    const absl::StatusOr<Sidecar> sidecar = ReadSidecar(path);
+    if (!sidecar.ok()) {
+      EXPECT_THAT(std::string(sidecar.status().message()),
+                  AllOf(HasSubstr("m.toml"), ::testing::Not(HasSubstr("\n"))))
+          << text;
+      continue;
+    }
+    ++read;
+    EXPECT_TRUE(Validate(sidecar->signature, "x").ok());
+    const auto levels = LevelInputs(sidecar->signature, LoadSchedule("ddpm-linear", 4).value());
+    if (!levels.ok()) continue;
+    for (int t = 1; t <= 4; ++t) {
+      EXPECT_TRUE(std::isfinite((*levels)[t].time) && std::isfinite((*levels)[t].scale)) << text;
+    }
+  }
+  EXPECT_GT(read, 10);
+}
+
 TEST(NetworkSignature, TablesThatAreNoScheduleAreRefused) {
   Signature s = Read(kSidecar)->signature;
   const auto error = [&](TrainingTable table, TimeKind time = TimeKind::kSigma) {
@@ -174,23 +224,11 @@ Signature Wants(TimeKind time) {
   return s;
 }
 
-TrainingTable TableOf(const std::string& name, int steps) {
-  const Schedule all = LoadSchedule(name, steps).value();
-  TrainingTable out;
-  for (int t = 1; t <= steps; ++t) {
-    out.alpha.push_back(all.level_scale[t] * all.alpha[t] / all.data_scale);
-    out.sigma.push_back(all.level_scale[t] * all.sigma[t]);
-    out.timestep.push_back(all.timesteps.empty() ? t : all.timesteps[t]);
-  }
-  out.steps = steps;
-  return out;
-}
-
 TEST(NetworkLevels, ATableGivesBackItsOwnTimesteps) {
   const Schedule run = LoadSchedule("ddpm-linear", 20).value();
   const auto of_run = LevelInputs(Wants(TimeKind::kTimestep), run).value();
   Signature with_table = Wants(TimeKind::kTimestep);
-  with_table.table = TableOf("ddpm-linear", 1000);
+  with_table.table = TableOfSchedule("ddpm-linear", 1000).value();
   const auto of_table = LevelInputs(with_table, run).value();
   for (int t = 1; t <= 20; ++t) {
     EXPECT_EQ(of_run[t].time, run.timesteps[t]);
@@ -250,7 +288,7 @@ TEST(NetworkLevels, EdmGetsItsPreconditioning) {
 TEST(NetworkLevels, AFlowNetworkOnAVariancePreservingSchedule) {
   const Schedule run = LoadSchedule("ddpm-cosine", 10).value();
   Signature s = Wants(TimeKind::kSigma);
-  s.table = TableOf("flow", 1000);
+  s.table = TableOfSchedule("flow", 1000).value();
   s.time_scale = 1000;
   const auto levels = LevelInputs(s, run).value();
   for (int t = 1; t <= 10; ++t) {

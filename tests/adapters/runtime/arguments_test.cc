@@ -72,7 +72,9 @@ TEST(CheckArguments, NamesWhatIsMissingOrContradicts) {
 TEST(ParseTeacher, SaysWhichKindsThereAre) {
   EXPECT_EQ(ParseTeacher("analytic:a:b.toml")->path, "a:b.toml");
   EXPECT_EQ(ParseTeacher("mixture:b.toml")->kind, "mixture");
-  for (const char* teacher : {"unet:dir", "script:m.ts", "vae:dir", "s.toml"}) {
+  EXPECT_TRUE(IsNetwork(*ParseTeacher("unet:folder")));
+  EXPECT_FALSE(IsNetwork(*ParseTeacher("analytic:s.toml")));
+  for (const char* teacher : {"vae:dir", "network:m.ts", "s.toml"}) {
     ExpectMisuse(ParseTeacher(teacher).status(), "this version has: analytic");
     ExpectMisuse(ParseTeacher(teacher).status(), teacher);
   }
