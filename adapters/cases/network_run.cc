@@ -76,14 +76,18 @@ absl::StatusOr<std::string> FingerprintOf(const NetworkJob& job) {
 
 absl::StatusOr<std::unique_ptr<NetworkTraining>> NetworkTraining::Create(
     NetworkJob job, const TrainingWatch& watch) {
-  if (watch.communicator != nullptr && watch.communicator->ranks() > 1) {
-    return absl::UnimplementedError(absl::StrCat("networks train in one process, not in ",
-                                                 watch.communicator->ranks(),
-                                                 " ranks of mpirun; leave it out"));
+  const bool several = watch.communicator != nullptr && watch.communicator->ranks() > 1;
+  if (several && job.device.cuda) {
+    return absl::UnimplementedError(absl::StrCat(
+        "--device ", job.device.ToString(), ": networks train in ", watch.communicator->ranks(),
+        " processes on the CPU only; leave out mpirun, or use --device cpu"));
   }
   MP_ASSIGN_OR_RETURN(network::ExecutorOptions options, job.ExecutorOptions());
   MP_ASSIGN_OR_RETURN(std::string fingerprint, FingerprintOf(job));
   if (!watch.folder.empty()) options.folder = watch.folder + kSnapshots;
+  options.communicator = watch.communicator;
+  // The first rank alone writes files.
+  if (several && !watch.communicator->first()) options.memory = 0;
   options.stop = watch.stop;
   if (watch.checkpoint) {
     options.checkpoint = [keep = watch.checkpoint](network::Executor&, bool forced) {

@@ -115,6 +115,7 @@ absl::StatusOr<std::unique_ptr<Executor>> Executor::Create(
     trainer.batch = executor->options_.batch;
     trainer.gain_bound = executor->options_.gain_bound;
     trainer.fit_loss = executor->options_.fit_loss;
+    trainer.communicator = executor->options_.communicator;
     TrainTask none;
     none.range = {1, 1};
     std::vector<TrainTask> tasks;
@@ -249,6 +250,7 @@ absl::Status Executor::TrainGroup(const std::vector<int>& merges) {
   options.seed = options_.seed;
   options.gain_bound = options_.gain_bound;
   options.fit_loss = options_.fit_loss;
+  options.communicator = options_.communicator;
 
   std::vector<double> initial_losses;
   double seconds = 0;

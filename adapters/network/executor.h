@@ -100,6 +100,9 @@ struct ExecutorOptions {
   std::string folder;          // of snapshots; needed for `memory` and to write the state
   std::int64_t memory = 0;     // bytes that snapshots may take; 0: no limit
   bool deterministic = false;  // LibTorch's deterministic algorithms only
+  // The processes that train together, on the CPU; null: this one alone. `stop` must say the same
+  // to all.
+  std::shared_ptr<const Communicator> communicator = nullptr;
 
   // Asked between updates; true stops with CANCELLED, the state being whole.
   std::function<bool()> stop;

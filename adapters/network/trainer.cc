@@ -4,6 +4,7 @@
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/tensor.h>
+#include <ATen/ops/zeros_like.h>
 
 #include <algorithm>
 #include <cmath>
@@ -54,7 +55,9 @@ Trainer::Trainer(std::unique_ptr<Module> module, std::vector<TrainTask> tasks, F
       optimizer_(std::move(optimizer)),
       scale_(options_.precision),
       losses_(std::max<std::size_t>(1, tasks_.size())),
-      calls_(losses_.size()) {}
+      calls_(losses_.size()) {
+  if (options_.communicator == nullptr) options_.communicator = Alone();
+}
 
 absl::StatusOr<std::unique_ptr<Trainer>> Trainer::Create(std::unique_ptr<Module> module,
                                                          std::vector<TrainTask> tasks,
@@ -104,22 +107,63 @@ absl::StatusOr<double> Trainer::Backward(const at::Tensor& loss, double factor) 
   return value;
 }
 
+// The part that these rows have in the batch's mean.
+at::Tensor Trainer::OfTheBatch(const at::Tensor& errors) const {
+  if (options_.communicator->ranks() == 1) return errors.mean();
+  return errors.sum() / static_cast<double>(options_.batch);
+}
+
+absl::Status Trainer::AddOverRanks(const std::vector<std::int64_t>& calls_before,
+                                   std::vector<double>* losses) {
+  const Communicator& ranks = *options_.communicator;
+  if (ranks.ranks() == 1) return absl::OkStatus();
+  const std::size_t n = losses->size();
+  std::vector<double> numbers = *losses;
+  for (std::size_t k = 0; k < n; ++k) {
+    numbers.push_back(static_cast<double>(calls_[k] - calls_before[k]));
+  }
+  MP_RETURN_IF_ERROR(ranks.Sum(numbers.data(), static_cast<std::int64_t>(numbers.size())));
+  for (std::size_t k = 0; k < n; ++k) {
+    (*losses)[k] = numbers[k];
+    calls_[k] = calls_before[k] + static_cast<std::int64_t>(numbers[n + k]);
+  }
+  return Try("gradients", [&]() -> absl::Status {
+    const c10::NoGradGuard no_gradients;
+    for (const at::Tensor& parameter : optimizer_.parameters()) {
+      at::Tensor owner = parameter;
+      at::Tensor& gradient = owner.mutable_grad();
+      gradient = gradient.defined() ? gradient.contiguous() : at::zeros_like(parameter);
+      const std::int64_t count = gradient.numel();
+      if (gradient.scalar_type() == at::kDouble) {
+        MP_RETURN_IF_ERROR(ranks.Sum(gradient.mutable_data_ptr<double>(), count));
+      } else {
+        MP_RETURN_IF_ERROR(ranks.Sum(gradient.mutable_data_ptr<float>(), count));
+      }
+    }
+    return absl::OkStatus();
+  });
+}
+
 absl::StatusOr<double> Trainer::Batch(std::size_t index, std::uint64_t first_row) {
   const TrainTask& task = tasks_[index];
   RowStream stream;
   stream.seed = options_.seed;
   stream.first = task.range.first;
   stream.last = task.range.last;
+  const Communicator& ranks = *options_.communicator;
+  const std::int64_t begin = ranks.ShareBegin(options_.batch), end = ranks.ShareEnd(options_.batch);
+  if (begin == end) return 0.0;
+  first_row += static_cast<std::uint64_t>(begin);
   const std::int64_t before = inputs_->teacher_calls();
   MP_ASSIGN_OR_RETURN(const at::Tensor z,
-                      inputs_->Draw(task.range.last, stream, first_row, options_.batch));
+                      inputs_->Draw(task.range.last, stream, first_row, end - begin));
   MP_ASSIGN_OR_RETURN(const at::Tensor target, ApplyToRows(task.target, frozen_, *inputs_, stream,
                                                            first_row, z, &calls_[index]));
   calls_[index] += inputs_->teacher_calls() - before;
   MP_ASSIGN_OR_RETURN(const at::Tensor out,
                       frozen_.student->Jump(*module_, z, task.range.last, task.landing));
   return Try(task.name, [&]() -> absl::StatusOr<double> {
-    return Backward((out - target).flatten(1).square().sum(1).mean(), task.factor);
+    return Backward(OfTheBatch((out - target).flatten(1).square().sum(1)), task.factor);
   });
 }
 
@@ -132,7 +176,11 @@ absl::StatusOr<double> Trainer::FitBatch(std::uint64_t batch) {
   std::vector<int> from;
   std::vector<double> factors;
   const std::int64_t before = inputs_->teacher_calls();
-  for (int slice = 0; slice < slices; ++slice) {
+  const Communicator& ranks = *options_.communicator;
+  const auto first = static_cast<int>(ranks.ShareBegin(slices));
+  const auto last = static_cast<int>(ranks.ShareEnd(slices));
+  if (first == last) return 0.0;
+  for (int slice = first; slice < last; ++slice) {
     const std::int64_t begin = options_.batch * slice / slices;
     const std::int64_t rows = options_.batch * (slice + 1) / slices - begin;
     const int level = PickLevel(T, stream, batch, slice, slices);
@@ -154,7 +202,7 @@ absl::StatusOr<double> Trainer::FitBatch(std::uint64_t batch) {
     MP_ASSIGN_OR_RETURN(const at::Tensor out,
                         frozen_.student->JumpRows(*module_, at::cat(states), from, to));
     const at::Tensor errors = (out - at::cat(targets)).flatten(1).square().sum(1);
-    return Backward((errors * at::tensor(factors, at::kDouble).to(errors.options())).mean(), 1);
+    return Backward(OfTheBatch(errors * at::tensor(factors, at::kDouble).to(errors.options())), 1);
   });
 }
 
@@ -177,6 +225,10 @@ absl::Status Trainer::Update() {
       if (!loss.ok()) return fail(loss.status());
       losses[task] += *loss / static_cast<double>(accumulate);
     }
+  }
+  const absl::Status added = AddOverRanks(calls_before, &losses);
+  if (!added.ok()) return fail(added);
+  for (std::size_t task = 0; task < losses.size(); ++task) {
     if (std::isfinite(losses[task])) continue;
     finite = false;
     if (!scale_.on()) {

@@ -15,6 +15,7 @@
 #include "adapters/network/optimizer.h"
 #include "adapters/network/precision.h"
 #include "adapters/network/steps.h"
+#include "adapters/parallel/communicator.h"
 #include "planner/plan/plan.h"
 
 namespace mergeplan::network {
@@ -40,6 +41,9 @@ struct TrainerOptions {
   double gain_bound = 0;
   // Of a fit to single steps: loss and levels instead of tasks.
   LossOptions fit_loss;
+  // The processes among which the rows of every batch are shared; null: this one alone. All of them
+  // make the same calls, and hold the same network.
+  std::shared_ptr<const Communicator> communicator = nullptr;
 };
 
 // Where a training stands, enough to go on bit by bit on the CPU.
@@ -96,6 +100,10 @@ class Trainer {
   Trainer(std::unique_ptr<Module> module, std::vector<TrainTask> tasks, Frozen frozen,
           std::shared_ptr<Inputs> inputs, const TrainerOptions& options, Optimizer optimizer);
   // Forward and backward of one batch of a task; gives the loss.
+  at::Tensor OfTheBatch(const at::Tensor& errors) const;
+  // Adds losses, calls since `calls_before` and gradients over the ranks.
+  absl::Status AddOverRanks(const std::vector<std::int64_t>& calls_before,
+                            std::vector<double>* losses);
   absl::StatusOr<double> Batch(std::size_t task, std::uint64_t first_row);
   absl::StatusOr<double> FitBatch(std::uint64_t batch);
   absl::StatusOr<double> Backward(const at::Tensor& loss, double factor);

@@ -12,8 +12,8 @@
 #include "adapters/network/script.h"
 #include "planner/mixture/mixture.h"
 #include "planner/mixture/mixture_io.h"
-#include "tests/adapters/network/support.h"
 #include "tests/adapters/command/distill_program.h"
+#include "tests/adapters/network/support.h"
 
 namespace mergeplan {
 namespace {

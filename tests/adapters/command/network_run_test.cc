@@ -16,8 +16,8 @@
 #include "planner/mixture/mixture_io.h"
 #include "planner/runs/result_file.h"
 #include "planner/runs/run_info.h"
-#include "tests/adapters/network/support.h"
 #include "tests/adapters/command/distill_program.h"
+#include "tests/adapters/network/support.h"
 
 namespace mergeplan {
 namespace {

@@ -11,10 +11,13 @@
 #include <thread>
 #include <vector>
 
+#include "adapters/network/script.h"
 #include "planner/mixture/mixture.h"
 #include "planner/mixture/mixture_io.h"
+#include "planner/runs/result_file.h"
 #include "planner/runs/run_info.h"
 #include "tests/adapters/command/distill_program.h"
+#include "tests/adapters/network/support.h"
 
 namespace mergeplan {
 namespace {
@@ -126,11 +129,64 @@ TEST_F(Parallel, MixturesOfExpertsAgreeWithOneProcess) {
   }
 }
 
+TEST_F(Parallel, NetworksAgreeWithOneProcess) {
+  network::Signature signature = network::testing::SmallSignature(2);
+  signature.dtype = "float64";
+  ASSERT_TRUE(
+      network::SaveScript(*network::testing::SmallNetwork(signature, 16, 5), signature, File("net"))
+          .ok());
+  const auto run = [&](const std::string& name) {
+    return std::vector<std::string>{"distill",
+                                    "--strategy",
+                                    "progressive",
+                                    "--teacher-steps",
+                                    "4",
+                                    "--schedule",
+                                    "cosine",
+                                    "--iterations",
+                                    "20",
+                                    "--fit-iterations",
+                                    "30",
+                                    "--batch",
+                                    "31",
+                                    "--optimizer",
+                                    "sgd",
+                                    "--lr",
+                                    "0.01",
+                                    "--dtype",
+                                    "float64",
+                                    "--threads",
+                                    "1",
+                                    "--held-out-rows",
+                                    "32",
+                                    "--student-network",
+                                    "script:" + File("net") + "/model.toml",
+                                    "--teacher",
+                                    "mixture:" + File("mixture.toml"),
+                                    "--quiet",
+                                    "-o",
+                                    File(name)};
+  };
+  ASSERT_EQ(Run(run("alone")).code, 0);
+  for (const int ranks : {2, 3}) {
+    const std::string shared = "shared-" + std::to_string(ranks);
+    const Outcome outcome = RunRanks(ranks, run(shared));
+    ASSERT_EQ(outcome.code, 0) << outcome.err;
+    for (const char* name : {"loss", "block_error", "samples"}) {
+      ExpectClose("alone", shared, name);
+    }
+    const auto calls = [&](const std::string& name) {
+      return ReadRunResult(File(name))->summary.teacher_calls;
+    };
+    EXPECT_EQ(calls("alone"), calls(shared));
+  }
+}
+
 TEST_F(Parallel, AStoppedRunGoesOnAmongOtherNumbersOfProcesses) {
   std::vector<std::string> whole =
       Small("boot", "whole", {"--batch", "2560", "--checkpoint-seconds", "0"});
   whole[8] = "0.01";
-  whole[10] = "4000";
+  whole[10] = "12000";
   ASSERT_EQ(Run(whole).code, 0);
   std::vector<std::string> parts = whole;
   parts[14] = File("parts");

@@ -20,8 +20,8 @@
 #include <thread>
 #include <vector>
 
-#include "adapters/command/program.h"
 #include "adapters/cases/gaussian_result.h"
+#include "adapters/command/program.h"
 #include "adapters/runtime/run_folder.h"
 #include "planner/base/file.h"
 #include "planner/data/npz.h"
