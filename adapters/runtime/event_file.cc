@@ -104,7 +104,7 @@ void EventFile::AddScalar(const std::string& tag, std::int64_t step, double valu
 }
 
 absl::Status EventFile::Write(const std::string& path) {
-  const absl::Status status = WriteFileAtomically(path, bytes_);
+  absl::Status status = WriteFileAtomically(path, bytes_);
   if (status.ok()) written_ = bytes_.size();
   return status;
 }
