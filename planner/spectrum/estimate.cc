@@ -104,7 +104,7 @@ absl::StatusOr<Spectrum> Estimate(SampleSource& source, const EstimateOptions& o
       }
       MP_ASSIGN_OR_RETURN(SecondPass pass,
                           RunSecondPass(vectors, dct, stored_mean, unit, spectrum.samples, *again,
-                                        kernels, threads));
+                                        kernels, {options.bootstrap, options.seed, threads}));
       pass.fourth_norm *= std::pow(unit * multiply, 4);
       return pass;
     };

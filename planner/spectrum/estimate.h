@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -30,6 +31,10 @@ struct EstimateOptions {
   double off_diagonal_bound = 0.01;
   // "none", "oas" or "ledoit-wolf", which needs `reopen` (shrinkage.h).
   std::string shrinkage_rule = "none";
+  // Replicates of a Poisson bootstrap over the samples, from which the intervals of all bases are
+  // made then; needs `reopen`. 0: none.
+  int bootstrap = 0;
+  std::uint64_t seed = 1;  // of the bootstrap
   // Called with every batch of the first pass, as stored (count x d), in order.
   std::function<void(absl::Span<const double> rows, int count)> observe;
   // Opens the same data once more. If set, the intervals along the principal directions and the
@@ -50,7 +55,8 @@ struct EstimateOptions {
 // variance (k - (n-3)/(n-1)) / n, hence v * exp(+-z * its root); valid for any distribution with a
 // fourth moment as n grows, not for small samples of heavy tails. Along principal directions this
 // further assumes n >> d and distinct eigenvalues (the bias of sample eigenvalues is not
-// corrected). Without `reopen` k = 3. Basis::interval says which was used. A dimension of variance
+// corrected). Without `reopen` k = 3. With `bootstrap` the standard deviation of log v over the
+// replicates takes the root's place. Basis::interval says which was used. A dimension of variance
 // 0 has the interval [0, 0].
 //
 // Errors, naming `options.source`: INVALID_ARGUMENT for fewer than 2 samples, values that are not

@@ -123,18 +123,31 @@ absl::Status FinishSpectrum(Spectrum& spectrum, const EstimateOptions& options,
                         RotatedOffDiagonalEnergy(spectrum, kernels, threads));
   }
   std::optional<double> fourth_norm;
+  std::optional<SecondPass> measured;
   const bool needs_norm = options.shrinkage_rule == "ledoit-wolf";
-  if (second && (options.want_pca || dct || needs_norm)) {
+  if (second && (options.want_pca || dct || needs_norm || options.bootstrap > 0)) {
     MP_ASSIGN_OR_RETURN(SecondPass pass, second(spectrum.vectors, dct ? &*dct : nullptr));
     spectrum.pca.skewness = std::move(pass.pca_skewness);
     spectrum.pca.kurtosis = std::move(pass.pca_kurtosis);
     spectrum.dct.skewness = std::move(pass.dct_skewness);
     spectrum.dct.kurtosis = std::move(pass.dct_kurtosis);
     fourth_norm = pass.fourth_norm;
+    measured = std::move(pass);
   }
   for (Basis* basis : {&spectrum.diagonal, &spectrum.dct, &spectrum.pca}) {
     if (basis->variances.empty()) continue;
     SetIntervals(*basis, spectrum.samples, options.confidence);
+  }
+  if (options.bootstrap > 0) {
+    if (!measured) {
+      return absl::InvalidArgumentError(
+          "the bootstrap needs a second pass over the data, which is not there; leave it out");
+    }
+    SetBootstrapIntervals(spectrum.diagonal, measured->diagonal_errors, options.confidence);
+    if (dct) SetBootstrapIntervals(spectrum.dct, measured->dct_errors, options.confidence);
+    if (options.want_pca) {
+      SetBootstrapIntervals(spectrum.pca, measured->pca_errors, options.confidence);
+    }
   }
   if (options.shrinkage_rule == "oas") {
     Shrink(spectrum, "oas", OasIntensity(spectrum));

@@ -30,4 +30,14 @@ void SetIntervals(Basis& basis, std::int64_t samples, double confidence) {
   }
 }
 
+void SetBootstrapIntervals(Basis& basis, const std::vector<double>& errors, double confidence) {
+  const double z = NormalQuantile(confidence);
+  basis.interval = "bootstrap";
+  for (std::size_t i = 0; i < basis.variances.size(); ++i) {
+    if (!std::isfinite(errors[i])) continue;
+    basis.variances_low[i] = basis.variances[i] * std::exp(-z * errors[i]);
+    basis.variances_high[i] = basis.variances[i] * std::exp(z * errors[i]);
+  }
+}
+
 }  // namespace mergeplan

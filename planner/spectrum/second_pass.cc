@@ -4,10 +4,12 @@
 #include <cmath>
 #include <cstddef>
 #include <memory>
+#include <optional>
 
 #include "absl/strings/str_cat.h"
 #include "planner/base/status_macros.h"
 #include "planner/spectrum/batches.h"
+#include "planner/spectrum/bootstrap.h"
 #include "planner/spectrum/moments.h"
 #include "planner/spectrum/parallel.h"
 
@@ -16,8 +18,9 @@ namespace mergeplan {
 absl::StatusOr<SecondPass> RunSecondPass(const std::vector<double>& vectors, const Dct* dct,
                                          const std::vector<double>& mean, double unit,
                                          std::int64_t samples, SampleSource& source,
-                                         const Kernels& kernels, int threads) {
+                                         const Kernels& kernels, const SecondPassOptions& options) {
   constexpr int kRows = 128;
+  const int threads = options.threads;
   const int d = static_cast<int>(mean.size());
   const std::vector<float> directions(vectors.begin(), vectors.end());
   MomentAccumulator along_pca(d, /*with_covariance=*/false, threads, kernels);
@@ -27,6 +30,15 @@ absl::StatusOr<SecondPass> RunSecondPass(const std::vector<double>& vectors, con
   std::vector<float> centred(directions.empty() ? 0 : widened.size()), projected(centred.size());
   std::vector<double> norms(static_cast<std::size_t>(reader.capacity()));
   std::int64_t seen = 0;
+  std::optional<VarianceBootstrap> of_diagonal, of_dct, of_pca;
+  std::vector<double> weights;
+  if (options.replicates > 0) {
+    of_diagonal.emplace(d, options.replicates, kernels, threads);
+    if (dct != nullptr) of_dct.emplace(d, options.replicates, kernels, threads);
+    if (!vectors.empty()) of_pca.emplace(d, options.replicates, kernels, threads);
+    weights.resize(static_cast<std::size_t>(reader.capacity()) *
+                   static_cast<std::size_t>(options.replicates));
+  }
   long double fourth = 0;
   while (true) {
     MP_ASSIGN_OR_RETURN(const int count, reader.Next());
@@ -55,6 +67,11 @@ absl::StatusOr<SecondPass> RunSecondPass(const std::vector<double>& vectors, con
       return kernels.multiply_transposed_f32(centred.data() + begin, rows, d, directions.data(),
                                              projected.data() + begin);
     }));
+    const auto rows = absl::MakeConstSpan(widened).subspan(0, used);
+    if (of_diagonal) {
+      PoissonWeights(options.seed, seen - count, count, options.replicates, weights.data());
+      MP_RETURN_IF_ERROR(of_diagonal->Add(rows, weights, count));
+    }
     for (int r = 0; r < count; ++r) fourth += norms[r] * norms[r];
     if (dct != nullptr) {
       MP_RETURN_IF_ERROR(ParallelFor((count + kRows - 1) / kRows, threads, [&](int task) {
@@ -65,11 +82,13 @@ absl::StatusOr<SecondPass> RunSecondPass(const std::vector<double>& vectors, con
         }
         return true;
       }));
-      MP_RETURN_IF_ERROR(along_dct.Add(absl::MakeConstSpan(widened).subspan(0, used), count));
+      MP_RETURN_IF_ERROR(along_dct.Add(rows, count));
+      if (of_dct) MP_RETURN_IF_ERROR(of_dct->Add(rows, weights, count));
     }
     if (!directions.empty()) {
       std::copy_n(projected.begin(), used, widened.begin());
-      MP_RETURN_IF_ERROR(along_pca.Add(absl::MakeConstSpan(widened).subspan(0, used), count));
+      MP_RETURN_IF_ERROR(along_pca.Add(rows, count));
+      if (of_pca) MP_RETURN_IF_ERROR(of_pca->Add(rows, weights, count));
     }
   }
   if (seen != samples) {
@@ -85,6 +104,9 @@ absl::StatusOr<SecondPass> RunSecondPass(const std::vector<double>& vectors, con
     out.dct_skewness = along_dct.Skewness();
     out.dct_kurtosis = along_dct.Kurtosis();
   }
+  if (of_diagonal) out.diagonal_errors = of_diagonal->LogErrors();
+  if (of_dct) out.dct_errors = of_dct->LogErrors();
+  if (of_pca) out.pca_errors = of_pca->LogErrors();
   out.fourth_norm = static_cast<double>(fourth / static_cast<long double>(seen));
   return out;
 }

@@ -39,8 +39,8 @@ struct Basis {
   double fraction_above_one = 0;       // share of dimensions with lambda > 1
   double off_diagonal_energy = 0;  // ||offdiag(C)||_F^2 / ||C||_F^2 of the covariance in this basis
   Regime regime = Regime::kLow;
-  // How the interval was made: "fourth-moment" (valid for any distribution) or "gaussian" (assumes
-  // normal data); see planner/spectrum/estimate.h.
+  // How the interval was made: "fourth-moment" (valid for any distribution), "gaussian" (assumes
+  // normal data) or "bootstrap"; see planner/spectrum/estimate.h.
   std::string interval;
   // Standardised third and fourth central moments along the axes (0 and 3 for normal data and where
   // there is no variance); d each, or empty where they were not measured.

@@ -79,9 +79,10 @@ absl::Status CheckBasis(const Basis& basis, const std::string& name, std::size_t
     return Invalid(absl::StrCat(prefix, "off_diagonal_energy is ", basis.off_diagonal_energy,
                                 "; expected a share between 0 and 1"));
   }
-  if (basis.interval != "fourth-moment" && basis.interval != "gaussian") {
+  if (basis.interval != "fourth-moment" && basis.interval != "gaussian" &&
+      basis.interval != "bootstrap") {
     return Invalid(absl::StrCat(prefix, "interval is \"", basis.interval,
-                                "\"; expected \"fourth-moment\" or \"gaussian\""));
+                                "\"; expected \"fourth-moment\", \"gaussian\" or \"bootstrap\""));
   }
   return absl::OkStatus();
 }
