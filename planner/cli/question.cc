@@ -44,9 +44,14 @@ void AddDataFlags(CLI::App& app, DataFlags& flags) {
       ->type_name("N");
 }
 
-absl::StatusOr<Spectrum> EstimateFromFlags(const DataFlags& flags, double confidence,
-                                           bool want_pca) {
+EstimateOptions OptionsForBasis(const std::string& basis) {
   EstimateOptions options;
+  options.want_pca = basis == "auto" || basis == "pca";
+  options.want_dct = basis == "auto" || basis == "dct";
+  return options;
+}
+
+absl::StatusOr<Spectrum> EstimateFromFlags(const DataFlags& flags, EstimateOptions options) {
   if (!flags.scale.empty()) {
     absl::StatusOr<Scaling> scaling = ParseScaling(flags.scale);
     if (!scaling.ok())
@@ -54,9 +59,7 @@ absl::StatusOr<Spectrum> EstimateFromFlags(const DataFlags& flags, double confid
           absl::StrCat("--scale: ", std::string(scaling.status().message()))));
     options.scaling = *scaling;
   }
-  options.confidence = confidence;
   options.threads = flags.threads;
-  options.want_pca = want_pca;
   // It is written into files, which hold UTF-8 only.
   options.source = ReplaceInvalidUtf8(flags.input);
   std::error_code ec;
@@ -202,9 +205,11 @@ absl::Status CheckSize(const TrainingFlags& flags, const ModelSpec& spec) {
 }
 
 absl::Status CheckBasisFlag(const std::string& basis) {
-  if (basis == "auto" || basis == "diagonal" || basis == "pca") return absl::OkStatus();
+  for (const char* known : {"auto", "diagonal", "dct", "pca"}) {
+    if (basis == known) return absl::OkStatus();
+  }
   return Misuse(
-      absl::StrCat("--basis: unknown word \"", basis, "\", expected auto, diagonal or pca"));
+      absl::StrCat("--basis: unknown word \"", basis, "\", expected auto, diagonal, dct or pca"));
 }
 
 void AddQuestionFlags(CLI::App& app, QuestionFlags& flags, bool choices) {
@@ -219,7 +224,8 @@ void AddQuestionFlags(CLI::App& app, QuestionFlags& flags, bool choices) {
   app.add_option("--weights", flags.weights,
                  "weight of every dimension (default: all 1): list or FILE.npy")
       ->type_name("LIST");
-  app.add_option("--basis", flags.basis, "auto (default), diagonal or pca")->type_name("BASIS");
+  app.add_option("--basis", flags.basis, "auto (default), diagonal, dct or pca")
+      ->type_name("BASIS");
   app.add_option(
          "--tables", flags.tables,
          "bare tables in place of data, schedule and budget, such as measured shrinkage: an "
@@ -328,7 +334,7 @@ absl::StatusOr<Variances> ReadVariances(const QuestionFlags& flags) {
   absl::StatusOr<Spectrum> spectrum =
       IsSpectrumFile(flags.data.input)
           ? ReadSpectrumOrMixture(flags.data.input)
-          : EstimateFromFlags(flags.data, 0.95, flags.basis != "diagonal");
+          : EstimateFromFlags(flags.data, OptionsForBasis(flags.basis));
   MP_RETURN_IF_ERROR(spectrum.status());
   out.input = flags.data.input;
   out.basis = flags.basis == "auto" ? spectrum->recommended_basis : flags.basis;

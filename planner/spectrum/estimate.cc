@@ -62,6 +62,7 @@ absl::StatusOr<Spectrum> Estimate(SampleSource& source, const EstimateOptions& o
     MP_ASSIGN_OR_RETURN(spectrum.scaling, ParseScaling(source.is_pixels() ? "-1:1" : "none"));
   }
 
+  if (options.begin) options.begin(spectrum.shape, d);
   std::vector<double> stored_mean;
   double unit = 1;
   {

@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
@@ -35,6 +36,8 @@ struct EstimateOptions {
   // made then; needs `reopen`. 0: none.
   int bootstrap = 0;
   std::uint64_t seed = 1;  // of the bootstrap
+  // Called once before the first pass, when shape and number of dimensions are known.
+  std::function<void(const std::vector<std::int64_t>& shape, int dimensions)> begin;
   // Called with every batch of the first pass, as stored (count x d), in order.
   std::function<void(absl::Span<const double> rows, int count)> observe;
   // Opens the same data once more. If set, the intervals along the principal directions and the
