@@ -89,14 +89,10 @@ Json GaussianityJson(const Gaussianity& g) {
                         {"dip_p_value", modes.dip_p},
                         {"directions", std::move(projections)}};
   const MixtureEvidence& m = modes.mixture;
-  out["mixture"] = {{"dimensions", m.dimensions},
-                    {"components", m.components},
-                    {"covariance", m.covariance},
-                    {"bic_gain", m.bic_gain},
-                    {"held_out_gain", m.held_out_gain},
-                    {"groups", m.groups},
-                    {"separation", m.separation},
-                    {"share", m.share},
+  out["mixture"] = {{"dimensions", m.dimensions},       {"components", m.components},
+                    {"covariance", m.covariance},       {"bic_gain", m.bic_gain},
+                    {"held_out_gain", m.held_out_gain}, {"groups", m.groups},
+                    {"separation", m.separation},       {"share", m.share},
                     {"valley_p_value", m.valley_p}};
   out["several_modes_by"] = Json::array();
   if (modes.by_dip) out["several_modes_by"].push_back("dip");

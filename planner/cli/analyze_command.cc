@@ -1,13 +1,11 @@
 #include <chrono>
 #include <cmath>
 #include <cstdio>
-#include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
 #include <utility>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "planner/base/status_macros.h"
@@ -17,6 +15,7 @@
 #include "planner/cli/flags.h"
 #include "planner/cli/question.h"
 #include "planner/cli/scaling_curve.h"
+#include "planner/cli/shards.h"
 #include "planner/cli/sure.h"
 #include "planner/operators/canonical.h"
 #include "planner/spectrum/channels.h"
@@ -40,6 +39,9 @@ struct AnalyzeFlags {
   bool no_gaussianity = false;
   bool scaling_curve = false;
   std::string scaling_range;
+  std::string shard;
+  int shards = 0;
+  std::string checkpoint;
   std::string output;
   bool json = false;
 };
@@ -52,6 +54,12 @@ absl::StatusOr<Spectrum> EstimateAndTest(const AnalyzeFlags& flags, Analysis& an
   options.shrinkage_rule = flags.shrink;
   options.bootstrap = flags.bootstrap;
   options.seed = static_cast<std::uint64_t>(flags.seed);
+  if (flags.shards > 0) {
+    MP_ASSIGN_OR_RETURN(Spectrum merged,
+                        EstimateInShards(flags.data, options, flags.shards, flags.checkpoint));
+    MP_ASSIGN_OR_RETURN(analysis.channels, DescribeChannels(merged));
+    return merged;
+  }
   std::optional<ChannelAccumulator> channels;
   std::optional<RowReservoir> kept;
   options.begin = [&](const std::vector<std::int64_t>& shape, int dimensions) {
@@ -95,25 +103,9 @@ absl::Status AddAdvice(const AnalyzeFlags& flags, ModelSpec spec, Analysis& anal
   return absl::OkStatus();
 }
 
-absl::Status RunAnalyze(const AnalyzeFlags& flags) {
+absl::Status RunAnalyze(AnalyzeFlags flags) {
   if (flags.data.input.empty()) return Misuse("no INPUT: give a file or folder of samples");
-  MP_RETURN_IF_ERROR(CheckOutput(flags.output, {flags.data.input}, OutputKind::kWithArrays));
-  if (!flags.output.empty()) {
-    if (!absl::EndsWith(flags.output, ".toml")) {  // by which plan and distill know it
-      return Misuse(absl::StrCat("-o ", flags.output,
-                                 ": a spectrum is a TOML file, expected a name that ends in .toml; "
-                                 "for JSON there is --json, on stdout"));
-    }
-    const std::string arrays = SpectrumArraysPath(flags.output);
-    MP_RETURN_IF_ERROR(CheckOutput(arrays, {flags.data.input}, OutputKind::kArrays));
-    std::error_code ec;
-    if (std::filesystem::exists(arrays, ec) && !std::filesystem::exists(flags.output, ec)) {
-      return Misuse(
-          absl::StrCat("-o ", flags.output, ": its arrays would overwrite ", arrays,
-                       ", which is there without it, so perhaps something else; remove that "
-                       "file or give another name"));
-    }
-  }
+  MP_RETURN_IF_ERROR(CheckTomlOutput(flags.output, {flags.data.input}));
   MP_RETURN_IF_ERROR(CheckBasisFlag(flags.basis));
   // Flags first: a wrong one should not cost a pass over the data.
   const bool advise = !flags.training.schedule.empty();
@@ -142,6 +134,19 @@ absl::Status RunAnalyze(const AnalyzeFlags& flags) {
     return Misuse(absl::InvalidArgumentError(absl::StrCat("--shrink: ", rule.message())));
   }
   if (flags.bootstrap == 1) return Misuse("--bootstrap: is 1, expected 0 or at least 2 replicates");
+
+  if (!flags.shard.empty()) MP_RETURN_IF_ERROR(ParseShard(flags.shard, flags.data));
+  if (!flags.checkpoint.empty() != (flags.shards > 0)) {
+    return Misuse("--checkpoint and --shards belong together: a folder, and how many parts");
+  }
+  if (flags.shards > 0) {
+    if (!flags.shard.empty()) return Misuse("--shard and --shards exclude each other");
+    if (flags.shrink == "ledoit-wolf" || flags.bootstrap > 0) {
+      return Misuse(
+          "--bootstrap and --shrink ledoit-wolf need a second pass over all data, which "
+          "--checkpoint saves; leave one of them out");
+    }
+  }
 
   const auto begin = std::chrono::steady_clock::now();
   Analysis analysis;
@@ -220,6 +225,16 @@ Command MakeAnalyze(CLI::App& top) {
           "of the intervals of the variances (default 0.95)")
       ->type_name("P");
   AddTrainingFlags(*app, flags->training, false);
+  app->add_option("--shard", flags->shard,
+                  "analyze part I of N only; spectrum merge joins what they write")
+      ->type_name("I/N");
+  AddInteger(*app, "--shards", flags->shards, 1, "with --checkpoint: in so many parts", 1'000'000)
+      ->type_name("N");
+  app->add_option(
+         "--checkpoint", flags->checkpoint,
+         "folder for the spectra of the parts: a run that was killed does not read finished "
+         "ones again (without the tests of normality, which need all data at once)")
+      ->type_name("FOLDER");
   app->add_option("-o,--output", flags->output,
                   "spectrum file to write (.toml, with an .npz beside it)")
       ->type_name("FILE");

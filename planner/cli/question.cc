@@ -19,6 +19,7 @@
 #include "planner/cli/tables.h"
 #include "planner/data/npz.h"
 #include "planner/data/samples.h"
+#include "planner/data/shard.h"
 #include "planner/spectrum/estimate.h"
 
 namespace mergeplan::cli {
@@ -44,6 +45,15 @@ void AddDataFlags(CLI::App& app, DataFlags& flags) {
       ->type_name("N");
 }
 
+absl::StatusOr<std::unique_ptr<SampleSource>> OpenFromFlags(const DataFlags& flags) {
+  SamplesOptions samples;
+  samples.array = flags.array;
+  samples.skip_nonfinite = flags.skip_nonfinite;
+  MP_ASSIGN_OR_RETURN(std::unique_ptr<SampleSource> source, OpenSamples(flags.input, samples));
+  if (flags.shards == 0) return source;
+  return ShardOf(std::move(source), flags.shard, flags.shards, flags.skip_nonfinite);
+}
+
 EstimateOptions OptionsForBasis(const std::string& basis) {
   EstimateOptions options;
   options.want_pca = basis == "auto" || basis == "pca";
@@ -66,11 +76,11 @@ absl::StatusOr<Spectrum> EstimateFromFlags(const DataFlags& flags, EstimateOptio
   if (std::filesystem::is_regular_file(flags.input, ec)) {
     MP_ASSIGN_OR_RETURN(options.source_sha256, Sha256OfFile(flags.input));
   }
-  SamplesOptions samples;
-  samples.array = flags.array;
-  samples.skip_nonfinite = flags.skip_nonfinite;
-  MP_ASSIGN_OR_RETURN(std::unique_ptr<SampleSource> source, OpenSamples(flags.input, samples));
-  options.reopen = [input = flags.input, samples] { return OpenSamples(input, samples); };
+  if (flags.shards > 0) {
+    absl::StrAppend(&options.source, " (part ", flags.shard, " of ", flags.shards, ")");
+  }
+  MP_ASSIGN_OR_RETURN(std::unique_ptr<SampleSource> source, OpenFromFlags(flags));
+  options.reopen = [&flags] { return OpenFromFlags(flags); };
   return EstimateSpectrum(*source, options);
 }
 

@@ -2,12 +2,14 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "planner/choice/sensitivity.h"
+#include "planner/data/samples.h"
 #include "planner/operators/model.h"
 #include "planner/spectrum/estimate.h"
 #include "planner/spectrum/spectrum.h"
@@ -22,7 +24,10 @@ struct DataFlags {
   std::string scale;
   bool skip_nonfinite = false;
   int threads = 0;
+  int shard = 0, shards = 0;  // part `shard` of `shards`; 0: all of it
 };
+// Opens the data, or its part.
+absl::StatusOr<std::unique_ptr<SampleSource>> OpenFromFlags(const DataFlags& flags);
 void AddDataFlags(CLI::App& app, DataFlags& flags);
 
 // Reads and estimates. The flags say source, scaling and threads; everything else is as `options`

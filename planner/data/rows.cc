@@ -46,6 +46,14 @@ class RowSource : public CheckedSource {
     return absl::OkStatus();
   }
 
+  absl::Status Skip(std::int64_t count) override {
+    count = std::min(count, samples_ - next_);
+    MP_RETURN_IF_ERROR(in_->Skip(count * dimensions() * type_.size));
+    next_ += count;
+    PassOver(count);
+    return absl::OkStatus();
+  }
+
  protected:
   absl::StatusOr<int> Fill(double* rows, int most) override {
     if (next_ == samples_) {
@@ -159,6 +167,13 @@ class FortranSource : public CheckedSource {
     for (std::size_t axis = 1; axis < sample.size(); ++axis) {
       stride_[axis] = stride_[axis - 1] * sample[axis - 1];
     }
+    return absl::OkStatus();
+  }
+
+  absl::Status Skip(std::int64_t count) override {
+    count = std::min(count, samples_ - next_);
+    next_ += count;
+    PassOver(count);
     return absl::OkStatus();
   }
 

@@ -35,6 +35,9 @@ class SampleSource {
   // and the flag
   // --skip-nonfinite.
   virtual absl::StatusOr<int> Read(absl::Span<double> rows) = 0;
+  // Passes over the next `count` samples (fewer at the end) without looking at them; at the start
+  // only. By reading, unless the format can do better.
+  virtual absl::Status Skip(std::int64_t count);
   // Samples left out so far because they were not finite.
   virtual std::int64_t skipped() const = 0;
 

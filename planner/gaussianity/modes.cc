@@ -24,10 +24,10 @@ using Eigen::Index;
 using Eigen::MatrixXd;
 using Eigen::VectorXd;
 
-constexpr Index kFitRows = 5000;       // of each half that mixtures are fitted to and tried on
+constexpr Index kFitRows = 4000;       // of each half that mixtures are fitted to and tried on
 constexpr Index kPursuitRows = 20000;  // of the half that directions are pursued in
 constexpr int kPursuitSpace = 128;     // principal directions that they are pursued in
-constexpr int kMostComponents = 8;
+constexpr int kMostComponents = 6;
 
 // Values that are stored in steps (whole numbers, say) pile up, and every pile would be a mode:
 // such columns get uniform noise of the width of their smallest step.
@@ -184,9 +184,15 @@ double ValleyPValue(const MixtureSpec& spec, const Pair& pair, const RowMatrix& 
   return DipPValue(Dip(values), static_cast<double>(values.size()));
 }
 
-absl::StatusOr<MixtureEvidence> TryMixtures(const RowMatrix& fit_rows, const RowMatrix& test_rows,
-                                            std::uint64_t seed) {
-  MixtureEvidence out;
+struct Attempt {
+  MixtureEvidence evidence;
+  MixtureSpec spec;  // of the least BIC
+};
+
+absl::StatusOr<Attempt> TryMixtures(const RowMatrix& fit_rows, const RowMatrix& test_rows,
+                                    std::uint64_t seed) {
+  Attempt attempt;
+  MixtureEvidence& out = attempt.evidence;
   const Index q = fit_rows.cols(), n = fit_rows.rows();
   out.dimensions = static_cast<int>(q);
   const absl::Span<const double> rows(fit_rows.data(), static_cast<std::size_t>(fit_rows.size()));
@@ -216,7 +222,8 @@ absl::StatusOr<MixtureEvidence> TryMixtures(const RowMatrix& fit_rows, const Row
   out.components = best.spec.components;
   out.covariance = std::string(ToString(best.spec.kind));
   out.bic_gain = one.bic - best.bic;
-  if (out.components < 2) return out;
+  attempt.spec = best.spec;
+  if (out.components < 2) return attempt;
 
   const absl::Span<const double> tested(test_rows.data(),
                                         static_cast<std::size_t>(test_rows.size()));
@@ -235,7 +242,84 @@ absl::StatusOr<MixtureEvidence> TryMixtures(const RowMatrix& fit_rows, const Row
     const double p = ValleyPValue(best.spec, pair, test_rows);
     out.valley_p = std::min(out.valley_p, p * static_cast<double>(pairs.size()));
   }
-  return out;
+  return attempt;
+}
+
+// Orthonormal columns that span the given ones, without those that add next to nothing.
+MatrixXd Span(const MatrixXd& columns) {
+  MatrixXd out(columns.rows(), columns.cols());
+  Index width = 0;
+  for (Index k = 0; k < columns.cols(); ++k) {
+    VectorXd w = columns.col(k);
+    const double before = w.norm();
+    for (int twice = 0; twice < 2; ++twice) {
+      w -= out.leftCols(width) * (out.leftCols(width).transpose() * w);
+    }
+    if (!(w.norm() > 0.1 * before) || width == columns.rows()) continue;
+    out.col(width++) = w.normalized();
+  }
+  return out.leftCols(width);
+}
+
+// The space through the components' centres, seen in all coordinates of the rows that the mixture
+// was fitted to a view of: there the components are farthest apart (the rows being white, it is
+// that of linear discriminants).
+absl::StatusOr<MatrixXd> SpaceOfCentres(const MixtureSpec& spec, const RowMatrix& view,
+                                        const RowMatrix& white) {
+  MP_ASSIGN_OR_RETURN(const MixtureDensities densities,
+                      DensitiesOf(spec, {view.data(), static_cast<std::size_t>(view.size())}));
+  const Eigen::Map<const RowMatrix> shares(densities.responsibilities.data(), view.rows(),
+                                           spec.components);
+  MatrixXd centres = white.transpose() * shares;
+  for (Index k = 0; k < centres.cols(); ++k) centres.col(k) /= shares.col(k).sum();
+  centres.colwise() -= white.colwise().mean().transpose().eval();
+  return Span(centres);
+}
+
+bool Found(const MixtureEvidence& m, double level) {
+  return m.components > 1 && m.bic_gain > 10 && m.held_out_gain > 3 && m.groups > 1 &&
+         m.valley_p < level;
+}
+
+// Mixtures in the leading and the pursued directions; where these do not settle it, in the pursued
+// ones alone, and in the space of the centres that were found. Every attempt more counts in the
+// p-value.
+absl::StatusOr<MixtureEvidence> LookForComponents(const RowMatrix& fit_white,
+                                                  const RowMatrix& test_white,
+                                                  const MatrixXd& pursued, bool normal,
+                                                  const ModesOptions& options) {
+  const Index q = fit_white.cols(), lead = std::min<Index>(q, 6);
+  const Index extra = std::min<Index>(pursued.cols(), 3);
+  MatrixXd first(q, lead + extra);
+  first << MatrixXd::Identity(q, lead), pursued.leftCols(extra);
+  std::vector<MatrixXd> views = {Span(first)};
+  if (pursued.cols() > 0) views.push_back(Span(pursued));
+  MixtureEvidence best;
+  int attempts = 0;
+  const auto attempt_in = [&](const MatrixXd& view) -> absl::StatusOr<Attempt> {
+    ++attempts;
+    return TryMixtures(fit_white * view, test_white * view, options.seed);
+  };
+  const auto take = [&](MixtureEvidence found) {
+    found.valley_p = std::min(1.0, attempts * found.valley_p);
+    const bool better = Found(found, options.level) || found.bic_gain > best.bic_gain;
+    if (attempts == 1 || better) best = found;
+    return Found(best, options.level);
+  };
+  for (const MatrixXd& view : views) {
+    MP_ASSIGN_OR_RETURN(Attempt attempt, attempt_in(view));
+    if (take(attempt.evidence) || normal) return best;
+    MatrixXd seen = view;
+    for (int round = 0; round < 2 && attempt.spec.components > 1; ++round) {
+      MP_ASSIGN_OR_RETURN(const MatrixXd centres,
+                          SpaceOfCentres(attempt.spec, fit_white * seen, fit_white));
+      if (centres.cols() == 0) break;
+      seen = centres;
+      MP_ASSIGN_OR_RETURN(attempt, attempt_in(seen));
+      if (take(attempt.evidence)) return best;
+    }
+  }
+  return best;
 }
 
 }  // namespace
@@ -292,24 +376,12 @@ absl::StatusOr<ModesReport> LookForModes(const RowMatrix& rows, const ModesOptio
   report.dip_at = static_cast<int>(least - report.projections.begin());
   report.by_dip = report.dip_p < options.level;
 
-  // Mixtures in the plane, so to speak, of the leading directions and the most telling others.
-  const Index lead = std::min<Index>(q, 6), extra = std::min<Index>(pursued.cols(), 3);
-  MatrixXd chosen(q, lead + extra);
-  chosen.leftCols(lead) = MatrixXd::Identity(q, lead);
-  Index width = lead;
-  for (Index k = 0; k < extra; ++k) {
-    VectorXd w = pursued.col(k);
-    w -= chosen.leftCols(width) * (chosen.leftCols(width).transpose() * w);
-    if (w.norm() < 0.1) continue;
-    chosen.col(width++) = w.normalized();
-  }
   const Index few = std::min(kFitRows, n), tried = std::min(kFitRows, white_b.rows());
-  const RowMatrix fit_rows = white_a.topRows(few) * chosen.leftCols(width);
-  const RowMatrix test_rows = white_b.topRows(tried) * chosen.leftCols(width);
-  MP_ASSIGN_OR_RETURN(report.mixture, TryMixtures(fit_rows, test_rows, options.seed));
-  const MixtureEvidence& m = report.mixture;
-  report.by_mixture = m.components > 1 && m.bic_gain > 10 && m.held_out_gain > 3 && m.groups > 1 &&
-                      m.valley_p < options.level;
+  const bool normal = report.skewness_p >= options.level && report.kurtosis_p >= options.level;
+  MP_ASSIGN_OR_RETURN(
+      report.mixture,
+      LookForComponents(white_a.topRows(few), white_b.topRows(tried), pursued, normal, options));
+  report.by_mixture = Found(report.mixture, options.level);
   return report;
 }
 
