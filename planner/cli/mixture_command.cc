@@ -86,9 +86,6 @@ struct Samples {
 };
 
 absl::StatusOr<Samples> ReadSamples(const FitFlags& flags) {
-  SamplesOptions options;
-  options.array = flags.data.array;
-  options.skip_nonfinite = flags.data.skip_nonfinite;
   Samples out;
   std::optional<Scaling> asked;
   if (!flags.data.scale.empty()) {
@@ -99,8 +96,7 @@ absl::StatusOr<Samples> ReadSamples(const FitFlags& flags) {
     }
     asked = *scaling;
   }
-  MP_ASSIGN_OR_RETURN(const std::unique_ptr<SampleSource> source,
-                      OpenSamples(flags.data.input, options));
+  MP_ASSIGN_OR_RETURN(const std::unique_ptr<SampleSource> source, OpenFromFlags(flags.data));
   if (source->dimensions() > kMaxMixtureDimensions) {
     return absl::InvalidArgumentError(
         absl::StrCat(flags.data.input, ": has samples of ", source->dimensions(),

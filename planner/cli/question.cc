@@ -20,6 +20,7 @@
 #include "planner/data/npz.h"
 #include "planner/data/samples.h"
 #include "planner/data/shard.h"
+#include "planner/data/spool.h"
 #include "planner/spectrum/estimate.h"
 
 namespace mergeplan::cli {
@@ -32,8 +33,10 @@ bool IsSpectrumFile(const std::string& path) { return absl::EndsWith(path, ".tom
 void AddDataFlags(CLI::App& app, DataFlags& flags) {
   flags.app = &app;
   app.add_option("INPUT", flags.input,
-                 ".npy, .npz, IDX (.gz), a folder of PNG/JPEG, or WebDataset .tar files");
-  app.add_option("--array", flags.array, "which array of an .npz")->type_name("NAME");
+                 ".npy, .npz, .safetensors, .pt, IDX (.gz), a folder of PNG/JPEG, WebDataset .tar "
+                 "files, a quoted pattern such as 'latents-*.npy', or - for standard input");
+  app.add_option("--array", flags.array, "which array of an .npz, tensor of a .safetensors or .pt")
+      ->type_name("NAME");
   app.add_option("--scale", flags.scale,
                  "range that pixels 0..255 are mapped onto, as LOW:HIGH, or none (default: -1:1 "
                  "for pixels, none for "
@@ -49,7 +52,11 @@ absl::StatusOr<std::unique_ptr<SampleSource>> OpenFromFlags(const DataFlags& fla
   SamplesOptions samples;
   samples.array = flags.array;
   samples.skip_nonfinite = flags.skip_nonfinite;
-  MP_ASSIGN_OR_RETURN(std::unique_ptr<SampleSource> source, OpenSamples(flags.input, samples));
+  std::string path = flags.input;
+  if (path == "-") {
+    MP_ASSIGN_OR_RETURN(path, SpoolStandardInput());
+  }
+  MP_ASSIGN_OR_RETURN(std::unique_ptr<SampleSource> source, OpenSamples(path, samples));
   if (flags.shards == 0) return source;
   return ShardOf(std::move(source), flags.shard, flags.shards, flags.skip_nonfinite);
 }

@@ -14,6 +14,8 @@
 #include "planner/base/status_macros.h"
 #include "planner/base/utf8.h"
 #include "planner/cli/command.h"
+#include "planner/data/many.h"
+#include "planner/data/spool.h"
 #include "planner/spectrum/merge.h"
 
 namespace mergeplan::cli {
@@ -33,14 +35,26 @@ absl::Status ParseShard(const std::string& text, DataFlags& flags) {
 absl::StatusOr<std::string> Fingerprint(const std::string& input) {
   std::error_code ec;
   if (fs::is_regular_file(input, ec)) return Sha256OfFile(input);
+  if (input == "-") {
+    MP_ASSIGN_OR_RETURN(const std::string path, SpoolStandardInput());
+    return Sha256OfFile(path);
+  }
   std::vector<std::string> lines;
-  const auto options = fs::directory_options::follow_directory_symlink;
-  for (fs::recursive_directory_iterator it(input, options, ec), end; !ec && it != end;
-       it.increment(ec)) {
+  const auto add = [&lines](const fs::path& path) {
     std::error_code none;
-    if (!it->is_regular_file(none)) continue;
-    const auto time = it->last_write_time(none).time_since_epoch().count();
-    lines.push_back(absl::StrCat(it->path().string(), " ", it->file_size(none), " ", time));
+    const auto time = fs::last_write_time(path, none).time_since_epoch().count();
+    lines.push_back(absl::StrCat(path.string(), " ", fs::file_size(path, none), " ", time));
+  };
+  if (std::error_code none; !fs::is_directory(input, none)) {
+    MP_ASSIGN_OR_RETURN(const std::vector<std::string> files, FilesLike(input));
+    for (const std::string& file : files) add(file);
+  }
+  const auto options = fs::directory_options::follow_directory_symlink;
+  fs::recursive_directory_iterator it;
+  if (lines.empty()) it = fs::recursive_directory_iterator(input, options, ec);
+  for (const fs::recursive_directory_iterator end; !ec && it != end; it.increment(ec)) {
+    std::error_code none;
+    if (it->is_regular_file(none)) add(it->path());
   }
   if (ec) {
     return absl::FailedPreconditionError(

@@ -25,7 +25,7 @@ namespace {
 
 constexpr std::size_t kChunk = std::size_t{1} << 18;  // bytes decoded at once
 
-bool MayBeNonfinite(const ElementType& type) { return type.kind == 'f'; }
+bool MayBeNonfinite(const ElementType& type) { return type.kind == 'f' || type.kind == 'V'; }
 
 // Bytes are taken for pixels where a sample is more than one number: a list of bytes is labels.
 bool IsPixels(const ElementType& type, absl::Span<const std::int64_t> shape) {

@@ -44,9 +44,10 @@ class SampleSource {
   std::int64_t dimensions() const;
 };
 
-// Opens .npy, .npz, IDX (with or without gzip), a folder of PNG/JPEG (sorted by name, recursively),
-// a WebDataset .tar of PNG/JPEG, or a folder of such .tar files (in order). The content decides,
-// not the file's name, where it can.
+// Opens .npy, .npz, .safetensors, .pt (torch.save of tensors), IDX (with or without gzip), a folder
+// of PNG/JPEG (sorted by name, recursively), a WebDataset .tar of PNG/JPEG, or a folder of such
+// .tar files (in order). The content decides, not the file's name, where it can. A path with *, ?
+// or [ that is no file is a pattern: all files that match, sorted, one behind the other.
 absl::StatusOr<std::unique_ptr<SampleSource>> OpenSamples(const std::string& path,
                                                           const SamplesOptions& options);
 
