@@ -2,12 +2,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <random>
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "planner/data/pickle.h"
 #include "planner/data/shard.h"
 #include "tests/planner/data/writers.h"
@@ -25,20 +27,23 @@ std::string Safetensors(const std::string& header, const std::string& data) {
   return out + header + data;
 }
 
+using absl::StrCat;
+
 std::string U32(std::uint32_t x) { return Raw(std::vector<std::uint32_t>{x}); }
 std::string Text(const std::string& text) {
-  return "X" + U32(static_cast<std::uint32_t>(text.size())) + text;
+  return StrCat("X", U32(static_cast<std::uint32_t>(text.size())), text);
 }
-std::string Small(int x) { return std::string("K") + static_cast<char>(x); }
+std::string Small(int x) { return std::string({'K', static_cast<char>(x)}); }
 
 // The instructions of a tensor of shape [4, 2] in storage `key`, `strides` given.
 std::string TensorPickle(const std::string& type, const std::string& key, int size, int offset,
                          int stride0, int stride1) {
-  return "ctorch._utils\n_rebuild_tensor_v2\nq\x01((" + Text("storage") + "ctorch\n" + type + "\n" +
-         Text(key) + Text("cpu") + Small(size) + "tQ" + Small(offset) + Small(4) + Small(2) +
-         "\x86" + Small(stride0) + Small(stride1) + "\x86\x89" + "ccollections\nOrderedDict\n)RtR";
+  return StrCat("ctorch._utils\n_rebuild_tensor_v2\nq\x01((", Text("storage"), "ctorch\n", type,
+                "\n", Text(key), Text("cpu"), Small(size), "tQ", Small(offset), Small(4), Small(2),
+                "\x86", Small(stride0), Small(stride1), "\x86\x89",
+                "ccollections\nOrderedDict\n)RtR");
 }
-std::string Pickle(const std::string& body) { return "\x80\x02" + body + "."; }
+std::string Pickle(const std::string& body) { return absl::StrCat("\x80\x02", body, "."); }
 std::string Torch(const std::string& pickle, const std::string& data) {
   return Zip(
       {{"latents/data.pkl", pickle}, {"latents/byteorder", "little"}, {"latents/data/7", data}});
@@ -111,8 +116,8 @@ TEST(TorchFiles, TensorsAndDictionariesAreReadWithoutRunningThem) {
   longer.insert(longer.end(), kValues.begin(), kValues.end());
   const std::string dict = folder.Write(
       "dict.pt",
-      Torch(Pickle("}q\x09(" + Text("z") + TensorPickle("FloatStorage", "7", 10, 2, 2, 1) +
-                   Text("n") + Small(3) + "u"),
+      Torch(Pickle(StrCat("}q\x09(", Text("z"), TensorPickle("FloatStorage", "7", 10, 2, 2, 1),
+                          Text("n"), Small(3), "u")),
             Raw(longer)));
   EXPECT_THAT(ReadAll(dict)->values, ElementsAre(1, 2, 3, 4, 5, 6, 7, 8.5));
   EXPECT_THAT(ReadAll(dict, {"y"}).status().message(), HasSubstr("expected one of z"));
@@ -126,7 +131,7 @@ TEST(TorchFiles, EverythingElseInAPickleIsRefusedByName) {
     EXPECT_FALSE(status.ok());
     return std::string(status.message());
   };
-  EXPECT_THAT(says(Pickle("cos\nsystem\n(" + Text("true") + "tR")),
+  EXPECT_THAT(says(Pickle(StrCat("cos\nsystem\n(", Text("true"), "tR"))),
               HasSubstr("the name os.system"));
   EXPECT_THAT(says(Pickle("cposix\nsystem\n")), HasSubstr("posix.system"));
   EXPECT_THAT(says(Pickle("i")), HasSubstr("the instruction 0x69"));
@@ -139,7 +144,7 @@ TEST(TorchFiles, EverythingElseInAPickleIsRefusedByName) {
               HasSubstr("truncated"));
   // Random programs end, without a crash.
   const std::string good =
-      Pickle("}(" + Text("z") + TensorPickle("FloatStorage", "7", 8, 0, 2, 1) + "u");
+      Pickle(StrCat("}(", Text("z"), TensorPickle("FloatStorage", "7", 8, 0, 2, 1), "u"));
   EXPECT_TRUE(ReadTensorPickle(good, "x").ok());
   std::mt19937 random(2);
   for (int k = 0; k < 20000; ++k) {
@@ -184,7 +189,7 @@ TEST(Shards, AreDisjointAndTogetherAll) {
   for (const int n : {1, 2, 7, 100}) {
     std::vector<double> values;
     for (int k = 0; k < 2 * n; ++k) values.push_back(k);
-    const std::string shape = "(" + std::to_string(n) + ", 2)";
+    const std::string shape = StrCat("(", n, ", 2)");
     for (const bool fortran : {false, true}) {
       const std::string path = folder.Write("x.npy", Npy("<f8", shape, Raw(values), fortran));
       const auto whole = ReadAll(path);
