@@ -18,8 +18,8 @@ namespace mergeplan {
 // leads back to the data's units; there the mean comes back.
 class GaussianTeacher {
  public:
-  // Reads a spectrum.toml with its .npz. `basis`: "diagonal", "dct", "pca", or empty for the one that the
-  // spectrum recommends. Errors of ReadSpectrum, and NOT_FOUND for an unknown basis.
+  // Reads a spectrum.toml with its .npz. `basis`: "diagonal", "dct", "pca", or empty for the one
+  // that the spectrum recommends. Errors of ReadSpectrum, and NOT_FOUND for an unknown basis.
   static absl::StatusOr<GaussianTeacher> Load(const std::string& path, const std::string& basis);
 
   const std::string& path() const { return path_; }

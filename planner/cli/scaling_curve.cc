@@ -24,6 +24,8 @@ absl::StatusOr<std::vector<CurvePoint>> ScalingCurve(const Basis& basis, const M
     const double t = static_cast<double>(k) / (options.points - 1);
     CurvePoint point;
     point.factor = std::exp((1 - t) * std::log(options.low) + t * std::log(options.high));
+    if (k == 0) point.factor = options.low;
+    if (k + 1 == options.points) point.factor = options.high;
     // What is meant for 1 should be 1.
     if (std::abs(point.factor - 1) < 1e-12) point.factor = 1;
     curve.push_back(point);

@@ -216,8 +216,12 @@ absl::StatusOr<MixtureFit> Fit(absl::Span<const double> rows, int d,
   const double n = static_cast<double>(rows.size()) / d;
   double variance = 0;
   for (int i = 0; i < d; ++i) {
-    double mean = 0, sum = 0;
-    for (std::size_t k = static_cast<std::size_t>(i); k < rows.size(); k += d) mean += rows[k] / n;
+    // About the first sample, so that what is constant has no variance.
+    const double first = rows[static_cast<std::size_t>(i)];
+    double mean = first, sum = 0;
+    for (std::size_t k = static_cast<std::size_t>(i); k < rows.size(); k += d) {
+      mean += (rows[k] - first) / n;
+    }
     for (std::size_t k = static_cast<std::size_t>(i); k < rows.size(); k += d) {
       sum += (rows[k] - mean) * (rows[k] - mean);
     }
