@@ -180,6 +180,7 @@ absl::StatusOr<std::unique_ptr<SampleSource>> OpenTorchFile(const std::string& p
   }
   MP_ASSIGN_OR_RETURN(const std::vector<TorchTensor> tensors, ReadTensorPickle(pickle, path));
   std::vector<std::string> names;
+  names.reserve(tensors.size());
   for (const TorchTensor& tensor : tensors) names.push_back(tensor.name);
   MP_ASSIGN_OR_RETURN(const std::size_t chosen, Choose(names, options.array, path));
   const TorchTensor& tensor = tensors[chosen];

@@ -118,10 +118,11 @@ ChannelAccumulator::ChannelAccumulator(absl::Span<const std::int64_t> shape)
       sums_(static_cast<std::size_t>(layout_.channels) + 1) {}
 
 void ChannelAccumulator::Add(absl::Span<const double> rows, int count) {
+  if (count < 1 || d_ < 1) return;
   const std::size_t d = static_cast<std::size_t>(d_);
   const std::size_t channels = static_cast<std::size_t>(layout_.channels);
   const std::size_t after = static_cast<std::size_t>(layout_.after);
-  if (count > 0 && shift_.empty()) {
+  if (shift_.empty()) {
     // The mean of the first batch: squares about it lose no digits to a common offset.
     shift_.assign(channels + 1, 0);
     for (std::size_t k = 0; k < static_cast<std::size_t>(count) * d; ++k) {

@@ -1,5 +1,5 @@
 // The verdicts on seeded sets of every kind. MERGEPLAN_VERDICT_SETS says how many sets of each kind
-// (default 12; the README's figures are of 100).
+// (default 8; the README's figures are of 100).
 #include "planner/gaussianity/gaussianity.h"
 
 #include <gmock/gmock.h>
@@ -19,7 +19,7 @@ using ::testing::HasSubstr;
 
 int Sets() {
   const char* text = std::getenv("MERGEPLAN_VERDICT_SETS");
-  return text == nullptr ? 12 : std::atoi(text);
+  return text == nullptr ? 8 : std::atoi(text);
 }
 
 struct Size {
