@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "planner/base/file.h"
 #include "planner/base/status_macros.h"
+#include "planner/spectrum/basis.h"
 #include "planner/spectrum/spectrum.h"
 
 namespace mergeplan {
@@ -22,8 +23,8 @@ absl::StatusOr<GaussianTeacher> GaussianTeacher::Load(const std::string& path,
     return absl::Status(found.status().code(), absl::StrCat(path, ": ", found.status().message()));
   }
   teacher.variances_ = (*found)->variances;
+  teacher.vectors_ = BasisVectors(spectrum, teacher.basis_);
   teacher.mean_ = std::move(spectrum.mean);
-  if (teacher.basis_ != "diagonal") teacher.vectors_ = std::move(spectrum.vectors);
   return teacher;
 }
 

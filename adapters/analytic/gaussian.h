@@ -18,8 +18,8 @@ namespace mergeplan {
 // leads back to the data's units; there the mean comes back.
 class GaussianTeacher {
  public:
-  // Reads a spectrum.toml with its .npz. `basis`: "diagonal", "pca", or empty for the one that the
-  // spectrum recommends. Errors of ReadSpectrum, and NOT_FOUND for an unknown basis.
+  // Reads a spectrum.toml with its .npz. `basis`: "diagonal", "dct", "pca", or empty for the one
+  // that the spectrum recommends. Errors of ReadSpectrum, and NOT_FOUND for an unknown basis.
   static absl::StatusOr<GaussianTeacher> Load(const std::string& path, const std::string& basis);
 
   const std::string& path() const { return path_; }
@@ -32,7 +32,7 @@ class GaussianTeacher {
   const std::vector<double>& mean() const { return mean_; }            // d, in the data's axes
 
   // Turns `rows` (any number of rows x d, row-major), centred coordinates in the basis, into data:
-  // mean + W^T row, W being the basis. O(rows d^2) for "pca", O(rows d) for "diagonal".
+  // mean + W^T row, W being the basis. O(rows d^2), O(rows d) for "diagonal".
   std::vector<double> Decode(absl::Span<const double> rows) const;
 
  private:

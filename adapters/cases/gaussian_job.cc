@@ -52,8 +52,8 @@ absl::StatusOr<GaussianTeacher> TeacherFor(const std::string& spectrum, const st
                                            const std::string& plan_path) {
   const std::string wanted = document.basis == "given" ? basis : document.basis;
   MP_ASSIGN_OR_RETURN(GaussianTeacher teacher, GaussianTeacher::Load(spectrum, wanted));
-  if (wanted.empty() && teacher.variances() != document.variances) {
-    const std::string other = teacher.basis() == "pca" ? "diagonal" : "pca";
+  for (const char* other : {"diagonal", "dct", "pca"}) {
+    if (!wanted.empty() || teacher.variances() == document.variances) break;
     absl::StatusOr<GaussianTeacher> second = GaussianTeacher::Load(spectrum, other);
     if (second.ok() && second->variances() == document.variances) teacher = *std::move(second);
   }

@@ -1,25 +1,26 @@
 #include <chrono>
 #include <cmath>
 #include <cstdio>
-#include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
-#include <nlohmann/json.hpp>
-
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "planner/base/status_macros.h"
 #include "planner/cli/advice.h"
-#include "planner/cli/answer.h"
+#include "planner/cli/analysis.h"
 #include "planner/cli/command.h"
 #include "planner/cli/flags.h"
 #include "planner/cli/question.h"
+#include "planner/cli/scaling_curve.h"
+#include "planner/cli/shards.h"
 #include "planner/cli/sure.h"
 #include "planner/operators/canonical.h"
+#include "planner/spectrum/channels.h"
+#include "planner/spectrum/reservoir.h"
+#include "planner/spectrum/shrinkage.h"
 #include "planner/spectrum/spectrum.h"
 
 namespace mergeplan::cli {
@@ -30,106 +31,81 @@ struct AnalyzeFlags {
   TrainingFlags training;
   std::string basis = "auto";
   double confidence = 0.95;
+  double off_diagonal = 0.01;
+  bool per_channel = false;
+  std::string shrink = "none";
+  int bootstrap = 0;
+  std::int64_t seed = 1;
+  bool no_gaussianity = false;
+  bool scaling_curve = false;
+  std::string scaling_range;
+  std::string shard;
+  int shards = 0;
+  std::string checkpoint;
   std::string output;
   bool json = false;
 };
 
-std::vector<const Basis*> Bases(const Spectrum& spectrum) {
-  std::vector<const Basis*> out{&spectrum.diagonal};
-  if (!spectrum.pca.variances.empty()) out.push_back(&spectrum.pca);
-  return out;
-}
-
-nlohmann::ordered_json ToJson(const Spectrum& spectrum, const Basis& basis, const Advice* advice,
-                              const std::optional<Sensitivity>& sure, double seconds) {
-  nlohmann::ordered_json out = {
-      {"source", spectrum.source},   {"samples", spectrum.samples},
-      {"skipped", spectrum.skipped}, {"dimensions", spectrum.dimensions()},
-      {"shape", spectrum.shape},     {"scale", spectrum.scaling.text},
-      {"mean", spectrum.mean},       {"variances", basis.variances}};
-  for (const Basis* b : Bases(spectrum)) {
-    out["bases"][b->name] = {{"regime", std::string(ToString(b->regime))},
-                             {"fraction_above_one", b->fraction_above_one},
-                             {"off_diagonal_energy", b->off_diagonal_energy},
-                             {"variances", b->variances},
-                             {"variances_low", b->variances_low},
-                             {"variances_high", b->variances_high}};
+// One pass feeds moments, channel statistics and the samples kept for the tests of normality.
+absl::StatusOr<Spectrum> EstimateAndTest(const AnalyzeFlags& flags, Analysis& analysis) {
+  EstimateOptions options = OptionsForBasis(flags.basis);
+  options.confidence = flags.confidence;
+  options.off_diagonal_bound = flags.off_diagonal;
+  options.shrinkage_rule = flags.shrink;
+  options.bootstrap = flags.bootstrap;
+  options.seed = static_cast<std::uint64_t>(flags.seed);
+  if (flags.shards > 0) {
+    MP_ASSIGN_OR_RETURN(Spectrum merged,
+                        EstimateInShards(flags.data, options, flags.shards, flags.checkpoint));
+    MP_ASSIGN_OR_RETURN(analysis.channels, DescribeChannels(merged));
+    return merged;
   }
-  out["basis"] = basis.name;
-  out["basis_reason"] = spectrum.recommended_basis_reason;
-  if (advice != nullptr) {
-    out["recommended_strategy"] = advice->strategy;
-    out["reason"] = advice->reason;
-    out["proven"] = advice->proven;
-    out["network_advice"] = advice->network;
-    if (sure) {
-      out["how_sure"] = HowSure(*sure, advice->strategy);
-      out["sensitivity"] = SensitivityJson(*sure);
+  std::optional<ChannelAccumulator> channels;
+  std::optional<RowReservoir> kept;
+  options.begin = [&](const std::vector<std::int64_t>& shape, int dimensions) {
+    channels.emplace(shape);
+    if (!flags.no_gaussianity) {
+      kept.emplace(dimensions, ReservoirCapacity(dimensions), options.seed);
     }
-    out["lambda0"] = {advice->lambda0.least, advice->lambda0.largest};
-    for (const StrategyFigures& row : advice->figures) {
-      out["strategies"][row.name] = {
-          {"objective", row.objective},
-          {"objective_equal_total_time", *row.objective_equal_total_time},
-          {"merges_trained", row.merges_trained}};
-      if (!row.costs) continue;
-      out["strategies"][row.name]["rounds"] = row.costs->rounds;
-      out["strategies"][row.name]["teacher_calls"] = row.costs->teacher_calls;
-      out["strategies"][row.name]["student_calls"] = row.costs->student_calls;
-    }
-    out["scalar_regimes"] = nlohmann::ordered_json::array();
-    for (VarianceRegime regime : advice->regimes)
-      out["scalar_regimes"].push_back(std::string(ToString(regime)));
+  };
+  options.observe = [&](absl::Span<const double> rows, int count) {
+    channels->Add(rows, count);
+    if (kept) kept->Add(rows, count);
+  };
+  MP_ASSIGN_OR_RETURN(Spectrum spectrum, EstimateFromFlags(flags.data, options));
+  MP_ASSIGN_OR_RETURN(analysis.channels, DescribeChannels(spectrum));
+  channels->Correct(spectrum.scaling, *analysis.channels);
+  if (kept) {
+    GaussianityOptions tests;
+    tests.seed = options.seed;
+    MP_ASSIGN_OR_RETURN(analysis.gaussianity, TestGaussianity(spectrum, kept->TakeRows(), tests));
   }
-  out["seconds"] = seconds;
-  return out;
+  return spectrum;
 }
 
-void PrintText(const Spectrum& spectrum, const Basis& chosen, const Advice* advice,
-               const std::optional<Sensitivity>& sure, double seconds) {
-  std::printf("%s: %d samples of %s values", spectrum.source.c_str(),
-              static_cast<int>(spectrum.samples), absl::StrJoin(spectrum.shape, " x ").c_str());
-  if (spectrum.skipped > 0)
-    std::printf(", %d left out because they are not finite", static_cast<int>(spectrum.skipped));
-  std::printf("; pixel scale %s; %.1f s\n\n", spectrum.scaling.text.c_str(), seconds);
-  std::printf("%-9s %-7s %12s %12s %12s %14s\n", "basis", "regime", "above 1", "largest",
-              "smallest", "off-diagonal");
-  for (const Basis* b : Bases(spectrum)) {
-    const auto [low, high] = std::minmax_element(b->variances.begin(), b->variances.end());
-    std::printf("%-9s %-7s %5d = %4.1f%% %12.4g %12.4g %13.1f%%\n", b->name.c_str(),
-                std::string(ToString(b->regime)).c_str(),
-                static_cast<int>(std::lround(b->fraction_above_one * spectrum.dimensions())),
-                100 * b->fraction_above_one, *high, *low, 100 * b->off_diagonal_energy);
-  }
-  std::printf("\nbasis %s: %s\n", chosen.name.c_str(), spectrum.recommended_basis_reason.c_str());
-  if (advice != nullptr) {
-    std::printf("strategy %s: %s\n", advice->strategy.c_str(), advice->reason.c_str());
-    if (sure) std::printf("how sure: %s\n", HowSure(*sure, advice->strategy).c_str());
-    if (!sure) std::printf("%s\n", kNotLookedAt);
-    std::printf("for networks: %s\n\n%s", advice->network.c_str(),
-                FiguresTable(advice->figures).c_str());
-  }
+// The recommended strategy and how sure that is.
+absl::Status AddAdvice(const AnalyzeFlags& flags, ModelSpec spec, Analysis& analysis) {
+  spec.variances = analysis.chosen->variances;
+  MP_RETURN_IF_ERROR(CheckSize(flags.training, spec));
+  absl::StatusOr<Model> model = Model::Create(std::move(spec));
+  if (!model.ok()) return Misuse(model.status());
+  absl::StatusOr<Advice> given = Advise(*model, flags.training.student_steps);
+  if (!given.ok()) return Misuse(given.status());
+  analysis.advice = *std::move(given);
+  MP_ASSIGN_OR_RETURN(const Strategy strategy, ParseStrategy(analysis.advice->strategy));
+  MP_ASSIGN_OR_RETURN(const Plan plan,
+                      CanonicalPlan(strategy, model->steps(), flags.training.student_steps));
+  const Basis& chosen = *analysis.chosen;
+  analysis.sure = QuickSensitivity(
+      *model,
+      VarianceIntervals{chosen.variances_low, chosen.variances_high, analysis.spectrum.confidence},
+      plan, analysis.advice->strategy, flags.data.threads);
+  return absl::OkStatus();
 }
 
-absl::Status RunAnalyze(const AnalyzeFlags& flags) {
+absl::Status RunAnalyze(AnalyzeFlags flags) {
   if (flags.data.input.empty()) return Misuse("no INPUT: give a file or folder of samples");
-  MP_RETURN_IF_ERROR(CheckOutput(flags.output, {flags.data.input}, OutputKind::kWithArrays));
-  if (!flags.output.empty()) {
-    if (!absl::EndsWith(flags.output, ".toml")) {  // by which plan and distill know it
-      return Misuse(absl::StrCat("-o ", flags.output,
-                                 ": a spectrum is a TOML file, expected a name that ends in .toml; "
-                                 "for JSON there is --json, on stdout"));
-    }
-    const std::string arrays = SpectrumArraysPath(flags.output);
-    MP_RETURN_IF_ERROR(CheckOutput(arrays, {flags.data.input}, OutputKind::kArrays));
-    std::error_code ec;
-    if (std::filesystem::exists(arrays, ec) && !std::filesystem::exists(flags.output, ec)) {
-      return Misuse(
-          absl::StrCat("-o ", flags.output, ": its arrays would overwrite ", arrays,
-                       ", which is there without it, so perhaps something else; remove that "
-                       "file or give another name"));
-    }
-  }
+  MP_RETURN_IF_ERROR(CheckTomlOutput(flags.output, {flags.data.input}));
   MP_RETURN_IF_ERROR(CheckBasisFlag(flags.basis));
   // Flags first: a wrong one should not cost a pass over the data.
   const bool advise = !flags.training.schedule.empty();
@@ -147,42 +123,63 @@ absl::Status RunAnalyze(const AnalyzeFlags& flags) {
         "without --schedule: advice on a strategy needs --schedule, --teacher-steps and a budget"));
   }
 
+  CurveOptions curve;
+  if (!flags.scaling_range.empty()) {
+    if (!flags.scaling_curve) {
+      return Misuse("--scaling-range has no effect without --scaling-curve; leave it out");
+    }
+    MP_RETURN_IF_ERROR(ParseRange(flags.scaling_range, curve));
+  }
+  if (const absl::Status rule = CheckShrinkageRule(flags.shrink); !rule.ok()) {
+    return Misuse(absl::InvalidArgumentError(absl::StrCat("--shrink: ", rule.message())));
+  }
+  if (flags.bootstrap == 1) return Misuse("--bootstrap: is 1, expected 0 or at least 2 replicates");
+
+  if (!flags.shard.empty()) MP_RETURN_IF_ERROR(ParseShard(flags.shard, flags.data));
+  if (!flags.checkpoint.empty() != (flags.shards > 0)) {
+    return Misuse("--checkpoint and --shards belong together: a folder, and how many parts");
+  }
+  if (flags.shards > 0) {
+    if (!flags.shard.empty()) return Misuse("--shard and --shards exclude each other");
+    if (flags.shrink == "ledoit-wolf" || flags.bootstrap > 0) {
+      return Misuse(
+          "--bootstrap and --shrink ledoit-wolf need a second pass over all data, which "
+          "--checkpoint saves; leave one of them out");
+    }
+  }
+
   const auto begin = std::chrono::steady_clock::now();
-  MP_ASSIGN_OR_RETURN(Spectrum spectrum,
-                      EstimateFromFlags(flags.data, flags.confidence, flags.basis != "diagonal"));
+  Analysis analysis;
+  MP_ASSIGN_OR_RETURN(analysis.spectrum, EstimateAndTest(flags, analysis));
+  Spectrum& spectrum = analysis.spectrum;
   if (flags.basis != "auto" && flags.basis != spectrum.recommended_basis) {
-    spectrum.recommended_basis = flags.basis;
     spectrum.recommended_basis_reason = "asked for with --basis";
+    spectrum.recommended_basis = flags.basis;
+  }
+  if (flags.basis == "dct" && !spectrum.has_dct()) {
+    return Misuse(
+        absl::StrCat("--basis: dct needs samples with spatial axes, of shape [H, W], "
+                     "[C, H, W] or [T, C, H, W]; these have the shape [",
+                     absl::StrJoin(spectrum.shape, ", "), "]"));
   }
   MP_ASSIGN_OR_RETURN(const Basis* chosen, spectrum.FindBasis(spectrum.recommended_basis));
-  std::optional<Advice> advice;
-  std::optional<Sensitivity> sure;
-  if (advise) {
-    spec.variances = chosen->variances;
-    MP_RETURN_IF_ERROR(CheckSize(flags.training, spec));
-    absl::StatusOr<Model> model = Model::Create(std::move(spec));
-    if (!model.ok()) return Misuse(model.status());
-    absl::StatusOr<Advice> given = Advise(*model, flags.training.student_steps);
-    if (!given.ok()) return Misuse(given.status());
-    advice = *std::move(given);
-    MP_ASSIGN_OR_RETURN(const Strategy strategy, ParseStrategy(advice->strategy));
-    MP_ASSIGN_OR_RETURN(const Plan plan,
-                        CanonicalPlan(strategy, model->steps(), flags.training.student_steps));
-    sure = QuickSensitivity(
-        *model,
-        VarianceIntervals{chosen->variances_low, chosen->variances_high, spectrum.confidence}, plan,
-        advice->strategy, flags.data.threads);
+  analysis.chosen = chosen;
+  analysis.per_channel = flags.per_channel;
+  curve.unit_variance = analysis.channels ? analysis.channels->scaling_factor : 0;
+  curve.student_steps = flags.training.student_steps;
+  if (flags.scaling_curve) {
+    MP_ASSIGN_OR_RETURN(analysis.curve, ScalingCurve(*chosen, advise ? &spec : nullptr, curve));
   }
+  if (advise) MP_RETURN_IF_ERROR(AddAdvice(flags, std::move(spec), analysis));
   if (!flags.output.empty()) MP_RETURN_IF_ERROR(WriteSpectrum(spectrum, flags.output));
-  const double seconds =
+  analysis.seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-  const Advice* shown = advice ? &*advice : nullptr;
   if (flags.json) {
-    std::printf("%s\n", ToJson(spectrum, *chosen, shown, sure, seconds)
+    std::printf("%s\n", AnalysisJson(analysis)
                             .dump(2, ' ', false, nlohmann::json::error_handler_t::replace)
                             .c_str());
   } else {
-    PrintText(spectrum, *chosen, shown, sure, seconds);
+    std::fputs(AnalysisText(analysis).c_str(), stdout);
     if (!flags.output.empty()) std::printf("\nwritten to %s\n", flags.output.c_str());
   }
   return absl::OkStatus();
@@ -198,11 +195,46 @@ Command MakeAnalyze(CLI::App& top) {
       "example: mergeplan analyze train-images-idx3-ubyte.gz -o spectrum.toml -T 32 --schedule "
       "cosine --train-time 1.6");
   AddDataFlags(*app, flags->data);
-  app->add_option("--basis", flags->basis, "auto (default), diagonal or pca")->type_name("BASIS");
+  app->add_option("--basis", flags->basis,
+                  "auto (default: the cheapest that leaves little energy off the diagonal), "
+                  "diagonal, dct (over the spatial axes) or pca")
+      ->type_name("BASIS");
+  AddReal(*app, "--off-diagonal", flags->off_diagonal, Real::kShare,
+          "share of the covariance's energy off the diagonal up to which auto takes a basis "
+          "(default 0.01)")
+      ->type_name("SHARE");
+  app->add_flag("--per-channel", flags->per_channel,
+                "list mean and standard deviation of every channel (latents_mean, latents_std)");
+  app->add_option("--shrink", flags->shrink,
+                  "shrink the covariance of few samples: none (default), oas or ledoit-wolf")
+      ->type_name("RULE");
+  AddInteger(*app, "--bootstrap", flags->bootstrap, 0,
+             "make the intervals from that many bootstrap replicates (default 0: from fourth "
+             "moments)",
+             100'000)
+      ->type_name("B");
+  AddInteger(*app, "--seed", flags->seed, 0, "of bootstrap and tests (default 1)")
+      ->type_name("SEED");
+  app->add_flag("--no-gaussianity", flags->no_gaussianity,
+                "leave out the tests of normality and for several modes");
+  app->add_flag("--scaling-curve", flags->scaling_curve,
+                "how regime and recommendation change where the data is multiplied by a factor");
+  app->add_option("--scaling-range", flags->scaling_range, "of those factors (default 0.125:8)")
+      ->type_name("LOW:HIGH");
   AddReal(*app, "--confidence", flags->confidence, Real::kInside,
           "of the intervals of the variances (default 0.95)")
       ->type_name("P");
   AddTrainingFlags(*app, flags->training, false);
+  app->add_option("--shard", flags->shard,
+                  "analyze part I of N only; spectrum merge joins what they write")
+      ->type_name("I/N");
+  AddInteger(*app, "--shards", flags->shards, 1, "with --checkpoint: in so many parts", 1'000'000)
+      ->type_name("N");
+  app->add_option(
+         "--checkpoint", flags->checkpoint,
+         "folder for the spectra of the parts: a run that was killed does not read finished "
+         "ones again (without the tests of normality, which need all data at once)")
+      ->type_name("FOLDER");
   app->add_option("-o,--output", flags->output,
                   "spectrum file to write (.toml, with an .npz beside it)")
       ->type_name("FILE");

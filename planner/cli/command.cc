@@ -8,6 +8,7 @@
 #include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "planner/base/status_macros.h"
 #include "planner/base/utf8.h"
 
 namespace mergeplan::cli {
@@ -72,6 +73,27 @@ absl::Status CheckOutput(const std::string& path, const std::vector<std::string>
   if (std::filesystem::is_directory(folder, ec)) return absl::OkStatus();
   return Misuse(
       absl::StrCat("output ", path, ": there is no folder ", folder.string(), "; make it first"));
+}
+
+absl::Status CheckTomlOutput(const std::string& path, const std::vector<std::string>& inputs) {
+  MP_RETURN_IF_ERROR(CheckOutput(path, inputs, OutputKind::kWithArrays));
+  if (path.empty()) return absl::OkStatus();
+  if (!path.ends_with(".toml")) {  // by which plan and distill know it
+    return Misuse(
+        absl::StrCat("-o ", path,
+                     ": a spectrum or mixture is a TOML file, expected a name that ends in "
+                     ".toml; for JSON there is --json, on stdout"));
+  }
+  const std::string arrays = path.substr(0, path.size() - 5) + ".npz";
+  MP_RETURN_IF_ERROR(CheckOutput(arrays, inputs, OutputKind::kArrays));
+  std::error_code ec;
+  if (std::filesystem::exists(arrays, ec) && !std::filesystem::exists(path, ec)) {
+    return Misuse(
+        absl::StrCat("-o ", path, ": its arrays would overwrite ", arrays,
+                     ", which is there without it, so perhaps something else; remove that "
+                     "file or give another name"));
+  }
+  return absl::OkStatus();
 }
 
 int ExitCodeOf(const absl::Status& status) {

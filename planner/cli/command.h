@@ -33,6 +33,10 @@ enum class OutputKind { kText, kWithArrays, kArrays };
 absl::Status CheckOutput(const std::string& path, const std::vector<std::string>& inputs,
                          OutputKind kind = OutputKind::kText);
 
+// CheckOutput for a TOML file with arrays beside it, which must end in .toml and whose arrays may
+// not overwrite an input or somebody else's. An empty path is fine.
+absl::Status CheckTomlOutput(const std::string& path, const std::vector<std::string>& inputs);
+
 // Prints "mergeplan COMMAND: message" as one line on stderr and gives the exit code.
 int Report(std::string_view command, const absl::Status& status);
 
@@ -47,6 +51,8 @@ Command MakePlan(CLI::App& top);
 Command MakeCompare(CLI::App& top);
 Command MakeShow(CLI::App& top);
 Command MakeReport(CLI::App& top);
+Command MakeMixture(CLI::App& top);   // mixture fit
+Command MakeSpectrum(CLI::App& top);  // spectrum merge
 
 // Commands of which a program in libexec/mergeplan does the work: `distill` and `plugins`. Replaces
 // argv[0] and gives the child's exit code; a child that a signal ended is kFailed with a line that

@@ -19,6 +19,8 @@
 #include "planner/cli/tables.h"
 #include "planner/data/npz.h"
 #include "planner/data/samples.h"
+#include "planner/data/shard.h"
+#include "planner/data/spool.h"
 #include "planner/spectrum/estimate.h"
 
 namespace mergeplan::cli {
@@ -31,8 +33,10 @@ bool IsSpectrumFile(const std::string& path) { return absl::EndsWith(path, ".tom
 void AddDataFlags(CLI::App& app, DataFlags& flags) {
   flags.app = &app;
   app.add_option("INPUT", flags.input,
-                 ".npy, .npz, IDX (.gz), a folder of PNG/JPEG, or WebDataset .tar files");
-  app.add_option("--array", flags.array, "which array of an .npz")->type_name("NAME");
+                 ".npy, .npz, .safetensors, .pt, IDX (.gz), a folder of PNG/JPEG, WebDataset .tar "
+                 "files, a quoted pattern such as 'latents-*.npy', or - for standard input");
+  app.add_option("--array", flags.array, "which array of an .npz, tensor of a .safetensors or .pt")
+      ->type_name("NAME");
   app.add_option("--scale", flags.scale,
                  "range that pixels 0..255 are mapped onto, as LOW:HIGH, or none (default: -1:1 "
                  "for pixels, none for "
@@ -44,9 +48,27 @@ void AddDataFlags(CLI::App& app, DataFlags& flags) {
       ->type_name("N");
 }
 
-absl::StatusOr<Spectrum> EstimateFromFlags(const DataFlags& flags, double confidence,
-                                           bool want_pca) {
+absl::StatusOr<std::unique_ptr<SampleSource>> OpenFromFlags(const DataFlags& flags) {
+  SamplesOptions samples;
+  samples.array = flags.array;
+  samples.skip_nonfinite = flags.skip_nonfinite;
+  std::string path = flags.input;
+  if (path == "-") {
+    MP_ASSIGN_OR_RETURN(path, SpoolStandardInput());
+  }
+  MP_ASSIGN_OR_RETURN(std::unique_ptr<SampleSource> source, OpenSamples(path, samples));
+  if (flags.shards == 0) return source;
+  return ShardOf(std::move(source), flags.shard, flags.shards, flags.skip_nonfinite);
+}
+
+EstimateOptions OptionsForBasis(const std::string& basis) {
   EstimateOptions options;
+  options.want_pca = basis == "auto" || basis == "pca";
+  options.want_dct = basis == "auto" || basis == "dct";
+  return options;
+}
+
+absl::StatusOr<Spectrum> EstimateFromFlags(const DataFlags& flags, EstimateOptions options) {
   if (!flags.scale.empty()) {
     absl::StatusOr<Scaling> scaling = ParseScaling(flags.scale);
     if (!scaling.ok())
@@ -54,20 +76,18 @@ absl::StatusOr<Spectrum> EstimateFromFlags(const DataFlags& flags, double confid
           absl::StrCat("--scale: ", std::string(scaling.status().message()))));
     options.scaling = *scaling;
   }
-  options.confidence = confidence;
   options.threads = flags.threads;
-  options.want_pca = want_pca;
   // It is written into files, which hold UTF-8 only.
   options.source = ReplaceInvalidUtf8(flags.input);
   std::error_code ec;
   if (std::filesystem::is_regular_file(flags.input, ec)) {
     MP_ASSIGN_OR_RETURN(options.source_sha256, Sha256OfFile(flags.input));
   }
-  SamplesOptions samples;
-  samples.array = flags.array;
-  samples.skip_nonfinite = flags.skip_nonfinite;
-  MP_ASSIGN_OR_RETURN(std::unique_ptr<SampleSource> source, OpenSamples(flags.input, samples));
-  options.reopen = [input = flags.input, samples] { return OpenSamples(input, samples); };
+  if (flags.shards > 0) {
+    absl::StrAppend(&options.source, " (part ", flags.shard, " of ", flags.shards, ")");
+  }
+  MP_ASSIGN_OR_RETURN(std::unique_ptr<SampleSource> source, OpenFromFlags(flags));
+  options.reopen = [&flags] { return OpenFromFlags(flags); };
   return EstimateSpectrum(*source, options);
 }
 
@@ -202,9 +222,11 @@ absl::Status CheckSize(const TrainingFlags& flags, const ModelSpec& spec) {
 }
 
 absl::Status CheckBasisFlag(const std::string& basis) {
-  if (basis == "auto" || basis == "diagonal" || basis == "pca") return absl::OkStatus();
+  for (const char* known : {"auto", "diagonal", "dct", "pca"}) {
+    if (basis == known) return absl::OkStatus();
+  }
   return Misuse(
-      absl::StrCat("--basis: unknown word \"", basis, "\", expected auto, diagonal or pca"));
+      absl::StrCat("--basis: unknown word \"", basis, "\", expected auto, diagonal, dct or pca"));
 }
 
 void AddQuestionFlags(CLI::App& app, QuestionFlags& flags, bool choices) {
@@ -219,7 +241,8 @@ void AddQuestionFlags(CLI::App& app, QuestionFlags& flags, bool choices) {
   app.add_option("--weights", flags.weights,
                  "weight of every dimension (default: all 1): list or FILE.npy")
       ->type_name("LIST");
-  app.add_option("--basis", flags.basis, "auto (default), diagonal or pca")->type_name("BASIS");
+  app.add_option("--basis", flags.basis, "auto (default), diagonal, dct or pca")
+      ->type_name("BASIS");
   app.add_option(
          "--tables", flags.tables,
          "bare tables in place of data, schedule and budget, such as measured shrinkage: an "
@@ -328,7 +351,7 @@ absl::StatusOr<Variances> ReadVariances(const QuestionFlags& flags) {
   absl::StatusOr<Spectrum> spectrum =
       IsSpectrumFile(flags.data.input)
           ? ReadSpectrumOrMixture(flags.data.input)
-          : EstimateFromFlags(flags.data, 0.95, flags.basis != "diagonal");
+          : EstimateFromFlags(flags.data, OptionsForBasis(flags.basis));
   MP_RETURN_IF_ERROR(spectrum.status());
   out.input = flags.data.input;
   out.basis = flags.basis == "auto" ? spectrum->recommended_basis : flags.basis;

@@ -2,13 +2,16 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "planner/choice/sensitivity.h"
+#include "planner/data/samples.h"
 #include "planner/operators/model.h"
+#include "planner/spectrum/estimate.h"
 #include "planner/spectrum/spectrum.h"
 
 namespace mergeplan::cli {
@@ -21,12 +24,17 @@ struct DataFlags {
   std::string scale;
   bool skip_nonfinite = false;
   int threads = 0;
+  int shard = 0, shards = 0;  // part `shard` of `shards`; 0: all of it
 };
+// Opens the data, or its part.
+absl::StatusOr<std::unique_ptr<SampleSource>> OpenFromFlags(const DataFlags& flags);
 void AddDataFlags(CLI::App& app, DataFlags& flags);
 
-// Reads and estimates. `want_pca` false saves the eigen-decomposition.
-absl::StatusOr<Spectrum> EstimateFromFlags(const DataFlags& flags, double confidence,
-                                           bool want_pca);
+// Reads and estimates. The flags say source, scaling and threads; everything else is as `options`
+// has it.
+absl::StatusOr<Spectrum> EstimateFromFlags(const DataFlags& flags, EstimateOptions options);
+// Which bases `--basis` asks for.
+EstimateOptions OptionsForBasis(const std::string& basis);
 
 // Flags that say how the student is trained. 0: not given.
 struct TrainingFlags {
@@ -59,7 +67,7 @@ absl::Status ParseTerms(const TrainingFlags& flags, Init* init, Reference* refer
 // Misuse for more student steps than teacher steps; once the variances are known,
 // RESOURCE_EXHAUSTED where the model's tables would not fit into memory. Names the flags.
 absl::Status CheckSize(const TrainingFlags& flags, const ModelSpec& spec);
-// "auto", "diagonal" or "pca".
+// "auto", "diagonal", "dct" or "pca".
 absl::Status CheckBasisFlag(const std::string& basis);
 
 // A planning question: data or variances, and the training.
@@ -76,7 +84,7 @@ void AddQuestionFlags(CLI::App& app, QuestionFlags& flags, bool choices = false)
 struct Question {
   Model model;
   std::string input;  // as given
-  std::string basis;  // "diagonal", "pca" or "given"; "" where the model is of tables
+  std::string basis;  // "diagonal", "dct", "pca" or "given"; "" where the model is of tables
   // Where the variances were estimated from data.
   std::optional<VarianceIntervals> intervals;
 };

@@ -201,6 +201,13 @@ void Decode(const ElementType& type, const char* in, std::size_t count, Out* out
       return DecodeAs<std::uint16_t>(type, in, count, out, [](std::uint16_t value) {
         return static_cast<Out>(HalfToFloat(value));
       });
+    case 'V' * 16 + 2:  // bfloat16: the upper half of a float
+      return DecodeAs<std::uint16_t>(type, in, count, out, [](std::uint16_t value) {
+        const std::uint32_t bits = std::uint32_t{value} << 16;
+        float number;
+        std::memcpy(&number, &bits, sizeof(number));
+        return static_cast<Out>(number);
+      });
     case 'f' * 16 + 4:
       return DecodeAs<float>(type, in, count, out, plain);
     case 'f' * 16 + 8:
@@ -214,9 +221,9 @@ void Decode(const ElementType& type, const char* in, std::size_t count, Out* out
 
 absl::StatusOr<ElementType> ParseDescr(std::string_view descr, const std::string& where) {
   const auto refuse = [&](std::string_view why) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(where, ": has elements of type '", Printable(descr, 40), "'", std::string(why),
-                     ", expected numbers: bool, u1 to u8, i1 to i8, f2, f4, f8, or bytes (S)"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        where, ": has elements of type '", Printable(descr, 40), "'", std::string(why),
+        ", expected numbers: bool, u1 to u8, i1 to i8, f2, f4, f8, bfloat16 (V2), or bytes (S)"));
   };
   if (descr.size() < 2) return refuse("");
   std::string_view rest = descr;
@@ -244,6 +251,10 @@ absl::StatusOr<ElementType> ParseDescr(std::string_view descr, const std::string
       break;
     case 'f':
       if (power && type.size > 1) return type;
+      break;
+    case 'V':
+      // What numpy writes of ml_dtypes' bfloat16, a type that it does not know.
+      if (type.size == 2 && !type.big_endian) return type;
       break;
     case 'S':
       return type;

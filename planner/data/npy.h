@@ -12,7 +12,8 @@
 
 namespace mergeplan {
 
-// How one number is stored. Kinds are numpy's: b(ool), u(nsigned), i(nteger), f(loat), S (bytes).
+// How one number is stored. Kinds are numpy's: b(ool), u(nsigned), i(nteger), f(loat), S (bytes); V
+// of 2 bytes is bfloat16.
 struct ElementType {
   char kind = 'f';
   int size = 4;  // bytes

@@ -25,7 +25,7 @@ namespace {
 
 constexpr std::size_t kChunk = std::size_t{1} << 18;  // bytes decoded at once
 
-bool MayBeNonfinite(const ElementType& type) { return type.kind == 'f'; }
+bool MayBeNonfinite(const ElementType& type) { return type.kind == 'f' || type.kind == 'V'; }
 
 // Bytes are taken for pixels where a sample is more than one number: a list of bytes is labels.
 bool IsPixels(const ElementType& type, absl::Span<const std::int64_t> shape) {
@@ -43,6 +43,14 @@ class RowSource : public CheckedSource {
         Describe(std::move(sample), IsPixels(type_, shape), shape[0], MayBeNonfinite(type_)));
     samples_ = shape[0];
     chunk_.resize(kChunk);
+    return absl::OkStatus();
+  }
+
+  absl::Status Skip(std::int64_t count) override {
+    count = std::min(count, samples_ - next_);
+    MP_RETURN_IF_ERROR(in_->Skip(count * dimensions() * type_.size));
+    next_ += count;
+    PassOver(count);
     return absl::OkStatus();
   }
 
@@ -159,6 +167,13 @@ class FortranSource : public CheckedSource {
     for (std::size_t axis = 1; axis < sample.size(); ++axis) {
       stride_[axis] = stride_[axis - 1] * sample[axis - 1];
     }
+    return absl::OkStatus();
+  }
+
+  absl::Status Skip(std::int64_t count) override {
+    count = std::min(count, samples_ - next_);
+    next_ += count;
+    PassOver(count);
     return absl::OkStatus();
   }
 

@@ -9,19 +9,20 @@
 #include "absl/strings/str_cat.h"
 #include "planner/base/status_macros.h"
 #include "planner/data/image.h"
+#include "planner/data/many.h"
 #include "planner/data/npy.h"
 #include "planner/data/npz.h"
 #include "planner/data/npz_member.h"
 #include "planner/data/source.h"
 #include "planner/data/stream.h"
+#include "planner/data/tensors.h"
 
 namespace mergeplan {
 namespace {
 
 constexpr std::string_view kExpected =
-    ", expected .npy, .npz, IDX (.npy, IDX and tar also gzipped), a .tar of PNG or JPEG, or a "
-    "folder "
-    "of PNG, JPEG or .tar files";
+    ", expected .npy, .npz, .safetensors, .pt, IDX (.npy, IDX and tar also gzipped), a .tar of PNG "
+    "or JPEG, or a folder of PNG, JPEG or .tar files";
 
 absl::StatusOr<std::unique_ptr<SampleSource>> OpenNpzSamples(const std::string& path,
                                                              const SamplesOptions& options) {
@@ -54,6 +55,9 @@ absl::StatusOr<std::unique_ptr<SampleSource>> OpenSamples(const std::string& pat
                      Printable(options.array, 80), ": leave --array out"));
   };
   std::error_code ec;
+  if (path.find_first_of("*?[") != std::string::npos && !std::filesystem::exists(path, ec)) {
+    return OpenGlob(path, options);
+  }
   if (std::filesystem::is_directory(path, ec)) {
     MP_RETURN_IF_ERROR(no_array("a folder"));
     return OpenFolderSamples(path, options);
@@ -64,7 +68,8 @@ absl::StatusOr<std::unique_ptr<SampleSource>> OpenSamples(const std::string& pat
     return absl::InvalidArgumentError(absl::StrCat(path, ": is empty", std::string(kExpected)));
   }
   if (start.substr(0, 4) == "PK\x03\x04" || start.substr(0, 4) == "PK\x05\x06") {
-    return OpenNpzSamples(path, options);
+    MP_ASSIGN_OR_RETURN(const bool torch, IsTorchFile(path));
+    return torch ? OpenTorchFile(path, options) : OpenNpzSamples(path, options);
   }
   const bool gzipped = start.substr(0, 2) == "\x1f\x8b";
   if (gzipped) {
@@ -75,6 +80,7 @@ absl::StatusOr<std::unique_ptr<SampleSource>> OpenSamples(const std::string& pat
     MP_RETURN_IF_ERROR(no_array("an .npy, one array without a name"));
     return OpenNpySamples(std::move(in), options);
   }
+  if (!gzipped && LooksLikeSafetensors(start)) return OpenSafetensors(std::move(in), options);
   if (LooksLikeIdx(start)) {
     MP_RETURN_IF_ERROR(no_array("an IDX file"));
     return OpenIdxSamples(std::move(in), options);

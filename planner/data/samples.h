@@ -35,15 +35,19 @@ class SampleSource {
   // and the flag
   // --skip-nonfinite.
   virtual absl::StatusOr<int> Read(absl::Span<double> rows) = 0;
+  // Passes over the next `count` samples (fewer at the end) without looking at them; at the start
+  // only. By reading, unless the format can do better.
+  virtual absl::Status Skip(std::int64_t count);
   // Samples left out so far because they were not finite.
   virtual std::int64_t skipped() const = 0;
 
   std::int64_t dimensions() const;
 };
 
-// Opens .npy, .npz, IDX (with or without gzip), a folder of PNG/JPEG (sorted by name, recursively),
-// a WebDataset .tar of PNG/JPEG, or a folder of such .tar files (in order). The content decides,
-// not the file's name, where it can.
+// Opens .npy, .npz, .safetensors, .pt (torch.save of tensors), IDX (with or without gzip), a folder
+// of PNG/JPEG (sorted by name, recursively), a WebDataset .tar of PNG/JPEG, or a folder of such
+// .tar files (in order). The content decides, not the file's name, where it can. A path with *, ?
+// or [ that is no file is a pattern: all files that match, sorted, one behind the other.
 absl::StatusOr<std::unique_ptr<SampleSource>> OpenSamples(const std::string& path,
                                                           const SamplesOptions& options);
 

@@ -28,6 +28,19 @@ std::int64_t SampleSource::dimensions() const {
   return count;
 }
 
+absl::Status SampleSource::Skip(std::int64_t count) {
+  const std::int64_t d = dimensions();
+  const std::int64_t rows = std::clamp<std::int64_t>((std::int64_t{1} << 16) / d, 1, count);
+  std::vector<double> buffer(static_cast<std::size_t>(rows * d));
+  while (count > 0) {
+    const std::size_t wanted = static_cast<std::size_t>(std::min(count, rows) * d);
+    MP_ASSIGN_OR_RETURN(const int got, Read(absl::MakeSpan(buffer).subspan(0, wanted)));
+    if (got == 0) break;
+    count -= got;
+  }
+  return absl::OkStatus();
+}
+
 absl::Status CheckedSource::Describe(std::vector<std::int64_t> shape, bool is_pixels,
                                      std::optional<std::int64_t> size, bool may_be_nonfinite) {
   MP_ASSIGN_OR_RETURN(dimensions_, CountElements(shape, 1, name_));

@@ -35,6 +35,8 @@ class CheckedSource : public SampleSource {
   virtual absl::StatusOr<int> Fill(double* rows, int most) = 0;
 
   const std::string& name() const { return name_; }
+  // Counts samples that a Skip has passed over.
+  void PassOver(std::int64_t count) { seen_ += count; }
   // Sets what a source must know before the first Read. Shapes with no value or more than 2^28 are
   // errors.
   absl::Status Describe(std::vector<std::int64_t> shape, bool is_pixels,

@@ -65,6 +65,10 @@ class FileStream : public ByteStream {
       }
     }
   }
+  absl::StatusOr<bool> Wind(std::int64_t size) override {
+    if (::lseek(file_.fd, static_cast<off_t>(size), SEEK_CUR) >= 0) return true;
+    return absl::ErrnoToStatus(errno, absl::StrCat(name(), ": winding forward failed"));
+  }
 
  private:
   OpenedFile file_;
@@ -105,6 +109,28 @@ class GzipStream : public ByteStream {
 };
 
 }  // namespace
+
+absl::Status ByteStream::Skip(std::int64_t size) {
+  const std::int64_t held = std::min<std::int64_t>(size, static_cast<std::int64_t>(end_ - begin_));
+  begin_ += static_cast<std::size_t>(held);
+  position_ += held;
+  size -= held;
+  if (size == 0) return absl::OkStatus();
+  MP_ASSIGN_OR_RETURN(const bool wound, Wind(size));
+  if (wound) {
+    position_ += size;
+    return absl::OkStatus();
+  }
+  std::vector<char> buffer(static_cast<std::size_t>(std::min<std::int64_t>(size, 1 << 18)));
+  while (size > 0) {
+    const std::size_t wanted = static_cast<std::size_t>(
+        std::min<std::int64_t>(size, static_cast<std::int64_t>(buffer.size())));
+    MP_ASSIGN_OR_RETURN(const std::size_t n, Read(buffer.data(), wanted));
+    if (n == 0) break;  // the next Read says what is missing
+    size -= static_cast<std::int64_t>(n);
+  }
+  return absl::OkStatus();
+}
 
 absl::Status ByteStream::Refill(std::size_t wanted) {
   if (buffer_.empty()) buffer_.resize(kBuffer);

@@ -35,6 +35,8 @@ class ByteStream {
 
   // Fills `out` with the next `size` bytes; returns fewer only at the end.
   absl::StatusOr<std::size_t> Read(char* out, std::size_t size);
+  // Passes over the next `size` bytes: by winding forward where that is possible.
+  absl::Status Skip(std::int64_t size);
   // The next `size` bytes (at most 64 KiB) without consuming them; fewer only at the end. Valid
   // until the next call.
   absl::StatusOr<std::string_view> Peek(std::size_t size);
@@ -46,6 +48,8 @@ class ByteStream {
  protected:
   // Reads up to `size` > 0 bytes; 0 means the end.
   virtual absl::StatusOr<std::size_t> ReadSome(char* out, std::size_t size) = 0;
+  // Passes over `size` bytes; false where the stream can only be read.
+  virtual absl::StatusOr<bool> Wind(std::int64_t /*size*/) { return false; }
 
  private:
   absl::Status Refill(std::size_t wanted);

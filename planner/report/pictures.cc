@@ -10,6 +10,7 @@
 #include "planner/base/status_macros.h"
 #include "planner/report/png.h"
 #include "planner/report/text.h"
+#include "planner/spectrum/basis.h"
 
 namespace mergeplan {
 namespace {
@@ -172,17 +173,20 @@ absl::StatusOr<SampleGrid> DrawSamples(const ReportInput& input, const PlanDocum
     return grid;
   }
   const int d = plan.dimensions();
-  const bool rotate = plan.basis == "pca";
+  const bool rotate = plan.basis == "pca" || plan.basis == "dct";
   if (!rotate && plan.basis != "diagonal") {
     grid.explanation =
         absl::StrCat("The plan was made for variances that were given without a basis (“",
                      plan.basis, "”), so samples cannot be turned back into data.");
     return grid;
   }
-  if (rotate && !spectrum->has_pca()) {
+  const std::vector<double> axes =
+      rotate ? BasisVectors(*spectrum, plan.basis) : std::vector<double>();
+  if (rotate && axes.empty()) {
     grid.explanation =
-        "The plan was made along principal axes that the spectrum does not hold, so samples cannot "
-        "be turned back into data.";
+        absl::StrCat("The plan was made along ", plan.basis == "pca" ? "principal" : "DCT",
+                     " axes that the spectrum does not hold, so samples cannot be turned back into "
+                     "data.");
     return grid;
   }
   const Picture picture = PictureOf(spectrum->shape);
@@ -206,7 +210,7 @@ absl::StatusOr<SampleGrid> DrawSamples(const ReportInput& input, const PlanDocum
     out.label = label;
     Matrix x = noise * VectorMap(value.data(), d).asDiagonal();
     x *= plan.data_scale;
-    if (rotate) x = (x * MatrixMap(spectrum->vectors.data(), d, d)).eval();
+    if (rotate) x = (x * MatrixMap(axes.data(), d, d)).eval();
     x.rowwise() += VectorMap(spectrum->mean.data(), d).transpose();
     const Scaling& scaling = spectrum->scaling;
     if (scaling.multiply != 0) x = (x.array() - scaling.add) / scaling.multiply;

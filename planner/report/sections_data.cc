@@ -9,6 +9,8 @@
 #include "planner/report/pictures.h"
 #include "planner/report/sections.h"
 #include "planner/report/text.h"
+#include "planner/spectrum/channels.h"
+#include "planner/spectrum/figures.h"
 
 namespace mergeplan {
 namespace {
@@ -44,6 +46,32 @@ std::string IntervalWords(const Spectrum& spectrum) {
 }
 
 constexpr int kFewDimensions = 8;
+constexpr std::size_t kMostChannels = 64;
+
+// Scaling to unit variance, and channel by channel where there are several (but not for samples
+// without positions, whose values are no channels to anybody).
+std::string ChannelTable(const Spectrum& spectrum) {
+  const absl::StatusOr<ChannelReport> report = DescribeChannels(spectrum);
+  if (!report.ok() || report->scaling_factor == 0) return "";
+  std::string out = absl::StrCat(
+      "<p>To mean 0 and variance 1: (x − ", NumberHtml(report->shift_factor, 5), ") · ",
+      NumberHtml(report->scaling_factor, 5), " (shift and scaling factor, standard errors ",
+      NumberHtml(report->shift_factor_error, 2), " and ",
+      NumberHtml(report->scaling_factor_error, 2), ").</p>\n");
+  const std::vector<ChannelStatistics>& channels = report->channels;
+  if (spectrum.shape.size() < 3 || channels.size() < 2 || channels.size() > kMostChannels) {
+    return out;
+  }
+  absl::StrAppend(
+      &out, OpenTable("Channels"),
+      Head({"Channel", "Mean", "Standard error", "Standard deviation", "Standard error"}));
+  for (std::size_t c = 0; c < channels.size(); ++c) {
+    out += Row(absl::StrCat(c),
+               {NumberHtml(channels[c].mean, 5), NumberHtml(channels[c].mean_error, 2),
+                NumberHtml(channels[c].deviation, 5), NumberHtml(channels[c].deviation_error, 2)});
+  }
+  return out + kCloseTable;
+}
 
 // What multiplies the noise, dimension by dimension, where there are few.
 std::string ValueTable(const ReportInput& input, const ReportFacts& facts) {
@@ -118,21 +146,24 @@ std::string SpectrumSection(const ReportInput& input, const ReportFacts& facts) 
                     basis == &spectrum->pca ? " along principal axes" : " as stored",
                     missing == 1 ? " is" : " are", " zero and left out.");
   }
-  absl::StrAppend(&out, "</figcaption>\n</figure>\n", OpenTable("The two bases"),
+  absl::StrAppend(&out, "</figcaption>\n</figure>\n", OpenTable("The bases"),
                   Head({"Basis", "Regime", "Dimensions with λ\u00a0&gt;\u00a01", "Largest variance",
-                        "Smallest variance", "Off-diagonal energy"}));
-  for (const Basis* basis : BasesOf(*spectrum)) {
+                        "Smallest variance", "Off-diagonal energy", "Effective rank"}));
+  for (const Basis* basis : spectrum->Bases()) {
     const auto [least, most] =
         std::minmax_element(basis->variances.begin(), basis->variances.end());
     // Counted here, since lambda = 1 lies at scale^2 for schedules that scale the data.
     const auto above = std::count_if(basis->variances.begin(), basis->variances.end(),
                                      [&](double v) { return v > scale * scale; });
     const char* regime = above == 0 ? "low" : above == d ? "high" : "mixed";
-    out += Row(basis == &spectrum->pca ? "principal axes (pca)" : "as stored (diagonal)",
+    out += Row(basis == &spectrum->pca   ? "principal axes (pca)"
+               : basis == &spectrum->dct ? "cosine transform (dct)"
+                                         : "as stored (diagonal)",
                {regime,
                 absl::StrCat(Grouped(above), " of ", Grouped(d), " (",
                              Percent(static_cast<double>(above) / d), ")"),
-                NumberHtml(*most), NumberHtml(*least), Percent(basis->off_diagonal_energy)});
+                NumberHtml(*most), NumberHtml(*least), Percent(basis->off_diagonal_energy),
+                NumberHtml(FiguresOf(*basis, spectrum->confidence).effective_rank)});
   }
   out += kCloseTable;
   if (!spectrum->recommended_basis.empty()) {
@@ -141,6 +172,7 @@ std::string SpectrumSection(const ReportInput& input, const ReportFacts& facts) 
                     reason.empty() ? "" : ": ", Escape(reason),
                     reason.empty() || reason.back() != '.' ? "." : "", "</p>\n");
   }
+  out += ChannelTable(*spectrum);
   return absl::StrCat(out, "</section>\n");
 }
 

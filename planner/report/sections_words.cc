@@ -35,6 +35,7 @@ std::string Hash(const std::string& hash) {
 
 std::string BasisWords(const std::string& basis) {
   if (basis == "pca") return "principal axes (pca)";
+  if (basis == "dct") return "cosine transform (dct)";
   if (basis == "diagonal") return "as stored (diagonal)";
   return Escape(basis);
 }

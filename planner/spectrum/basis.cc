@@ -1,9 +1,12 @@
 #include "planner/spectrum/basis.h"
 
 #include <new>
+#include <optional>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "planner/base/status_macros.h"
+#include "planner/spectrum/dct.h"
 #include "planner/spectrum/kernels.h"
 
 namespace mergeplan {
@@ -32,6 +35,16 @@ void AddMean(std::vector<double>& values, const std::vector<double>& mean, doubl
   }
 }
 
+// Rows of d values to their DCT, or back.
+std::vector<double> WithDct(const Spectrum& spectrum, std::vector<double> rows, bool forward) {
+  const Dct dct(*SpatialAxesOf(spectrum.shape));  // CheckBlock found the basis
+  std::vector<double> scratch;
+  for (std::size_t row = 0; row < rows.size(); row += spectrum.mean.size()) {
+    forward ? dct.Forward(rows.data() + row, scratch) : dct.Backward(rows.data() + row, scratch);
+  }
+  return rows;
+}
+
 }  // namespace
 
 absl::StatusOr<std::vector<double>> ProjectToBasis(const Spectrum& spectrum, std::string_view basis,
@@ -41,6 +54,7 @@ absl::StatusOr<std::vector<double>> ProjectToBasis(const Spectrum& spectrum, std
     std::vector<double> centred(samples.begin(), samples.end());
     AddMean(centred, spectrum.mean, -1);
     if (basis == "diagonal") return centred;
+    if (basis == "dct") return WithDct(spectrum, std::move(centred), true);
     std::vector<double> coordinates(centred.size());
     const std::ptrdiff_t d = spectrum.dimensions();
     if (!BestKernels().multiply_transposed_f64(centred.data(),
@@ -59,6 +73,7 @@ absl::StatusOr<std::vector<double>> FromBasis(const Spectrum& spectrum, std::str
   MP_RETURN_IF_ERROR(CheckBlock(spectrum, basis, coordinates.size()));
   try {
     std::vector<double> samples(coordinates.begin(), coordinates.end());
+    if (basis == "dct") samples = WithDct(spectrum, std::move(samples), false);
     if (basis == "pca") {
       const std::ptrdiff_t d = spectrum.dimensions();
       if (!BestKernels().multiply_f64(coordinates.data(),
@@ -72,6 +87,12 @@ absl::StatusOr<std::vector<double>> FromBasis(const Spectrum& spectrum, std::str
   } catch (const std::bad_alloc&) {
     return OutOfMemory(coordinates.size());
   }
+}
+
+std::vector<double> BasisVectors(const Spectrum& spectrum, std::string_view basis) {
+  if (basis == "pca") return spectrum.vectors;
+  const std::optional<SpatialAxes> axes = SpatialAxesOf(spectrum.shape);
+  return basis == "dct" && axes ? Dct(*axes).Matrix() : std::vector<double>();
 }
 
 }  // namespace mergeplan

@@ -1,11 +1,14 @@
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/types/span.h"
 #include "planner/data/samples.h"
 #include "planner/spectrum/kernels.h"
 #include "planner/spectrum/spectrum.h"
@@ -23,24 +26,40 @@ struct EstimateOptions {
   std::string source;        // name of the data, for the result and for errors
   std::string source_sha256;
   bool want_pca = true;
-  // Opens the same data once more. If set, the intervals along the principal directions rest on the
-  // fourth moments of the data along them (a second pass); if not, on those of a Gaussian.
+  bool want_dct = true;  // where the samples have spatial axes (dct.h)
+  // Share of the covariance's energy off the diagonal, beyond what chance gives, up to which a
+  // basis is good enough. The cheapest that is gets recommended: diagonal, dct, pca.
+  double off_diagonal_bound = 0.01;
+  // "none", "oas" or "ledoit-wolf", which needs `reopen` (shrinkage.h).
+  std::string shrinkage_rule = "none";
+  // Replicates of a Poisson bootstrap over the samples, from which the intervals of all bases are
+  // made then; needs `reopen`. 0: none.
+  int bootstrap = 0;
+  std::uint64_t seed = 1;  // of the bootstrap
+  // Called once before the first pass, when shape and number of dimensions are known.
+  std::function<void(const std::vector<std::int64_t>& shape, int dimensions)> begin;
+  // Called with every batch of the first pass, as stored (count x d), in order.
+  std::function<void(absl::Span<const double> rows, int count)> observe;
+  // Opens the same data once more. If set, the intervals along the principal directions and the
+  // DCT's axes rest on the fourth moments of the data along them (a second pass); if not, on those
+  // of a Gaussian.
   std::function<absl::StatusOr<std::unique_ptr<SampleSource>>()> reopen;
   // Which compiled copy of the inner loops to use; null: the fastest that the processor can run.
   const Kernels* kernels = nullptr;
 };
 
 // Streams `source` to its end and returns everything that the data's first two moments say: mean,
-// unbiased covariance, variances along the data's own axes and, with want_pca, along the principal
-// directions (eigenvectors of the covariance, largest eigenvalue first, the largest component of
-// each positive; rounding below zero is set to zero). All in data units, x = value * multiply +
-// add.
+// unbiased covariance, variances along the data's own axes, along those of the DCT where the
+// samples have spatial axes and, with want_pca, along the principal directions (eigenvectors of the
+// covariance, largest eigenvalue first, the largest component of each positive; rounding below zero
+// is set to zero). All in data units, x = value * multiply + add.
 //
 // Intervals: log of a sample variance v of n values with kurtosis k is close to normal with
 // variance (k - (n-3)/(n-1)) / n, hence v * exp(+-z * its root); valid for any distribution with a
 // fourth moment as n grows, not for small samples of heavy tails. Along principal directions this
 // further assumes n >> d and distinct eigenvalues (the bias of sample eigenvalues is not
-// corrected). Without `reopen` k = 3. Basis::interval says which was used. A dimension of variance
+// corrected). Without `reopen` k = 3. With `bootstrap` the standard deviation of log v over the
+// replicates takes the root's place. Basis::interval says which was used. A dimension of variance
 // 0 has the interval [0, 0].
 //
 // Errors, naming `options.source`: INVALID_ARGUMENT for fewer than 2 samples, values that are not

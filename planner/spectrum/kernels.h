@@ -37,6 +37,11 @@ struct Kernels {
                                   const float* vectors, float* out);
   bool (*multiply_transposed_f64)(const double* samples, std::ptrdiff_t count, std::ptrdiff_t d,
                                   const double* vectors, double* out);
+  // Adds to the columns [first, last) of `out` (b x d) those of weights^T values, `weights` being
+  // count x b and `values` count x d.
+  bool (*accumulate)(const double* weights, const double* values, std::ptrdiff_t count,
+                     std::ptrdiff_t b, std::ptrdiff_t d, std::ptrdiff_t first, std::ptrdiff_t last,
+                     double* out);
   // out (count x d) = samples (count x d) times `matrix` (d x d).
   bool (*multiply_f64)(const double* samples, std::ptrdiff_t count, std::ptrdiff_t d,
                        const double* matrix, double* out);

@@ -107,6 +107,18 @@ bool MultiplyTransposed(const T* samples, Index count, Index d, const T* vectors
   }
 }
 
+bool Accumulate(const double* weights, const double* values, Index count, Index b, Index d,
+                Index first, Index last, double* out) {
+  try {
+    Eigen::Map<RowMatrix<double>>(out, b, d).middleCols(first, last - first).noalias() +=
+        InputMap<double>(weights, count, b).transpose() *
+        InputMap<double>(values, count, d).middleCols(first, last - first);
+    return true;
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
+}
+
 bool Multiply(const double* samples, Index count, Index d, const double* matrix, double* out) {
   try {
     Eigen::Map<RowMatrix<double>>(out, count, d).noalias() =
@@ -118,8 +130,8 @@ bool Multiply(const double* samples, Index count, Index d, const double* matrix,
 }
 
 constexpr Kernels kTable = {
-    MERGEPLAN_KERNELS_NAME,     Moments, RankUpdate, SymmetricEigen, MultiplyTransposed<float>,
-    MultiplyTransposed<double>, Multiply};
+    MERGEPLAN_KERNELS_NAME,     Moments,    RankUpdate, SymmetricEigen, MultiplyTransposed<float>,
+    MultiplyTransposed<double>, Accumulate, Multiply};
 
 }  // namespace
 

@@ -94,6 +94,16 @@ std::vector<double> MomentAccumulator::Mean() const {
   return mean;
 }
 
+std::vector<double> MomentAccumulator::Skewness() const {
+  std::vector<double> skewness(d_);
+  for (int i = 0; i < d_; ++i) {
+    const double ratio =
+        m3_[i] / m2_[i] / std::sqrt(m2_[i]) * std::sqrt(static_cast<double>(count_));
+    skewness[i] = m2_[i] > 0 && std::isfinite(ratio) ? ratio : 0.0;
+  }
+  return skewness;
+}
+
 std::vector<double> MomentAccumulator::Kurtosis() const {
   std::vector<double> kurtosis(d_);
   for (int i = 0; i < d_; ++i) {

@@ -31,6 +31,8 @@ class MomentAccumulator {
   // Sums of the 2nd and 4th powers of the deviations from the mean, d each.
   const std::vector<double>& m2() const { return m2_; }
   const std::vector<double>& m4() const { return m4_; }
+  // Skewness per dimension, sqrt(n) m3 / m2^(3/2) (0 for a Gaussian); 0 where m2 is 0.
+  std::vector<double> Skewness() const;
   // Kurtosis per dimension, n m4 / m2^2 (3 for a Gaussian, never below 1); 3 where m2 is 0.
   std::vector<double> Kurtosis() const;
   // The unbiased covariance (divided by n - 1), d x d, symmetric bit by bit; count() >= 2. Its

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 
 namespace mergeplan {
 namespace {
@@ -66,12 +67,24 @@ void SummarizeVariances(Basis& basis) {
   basis.fraction_above_one = all > 0 ? static_cast<double>(above) / static_cast<double>(all) : 0.0;
 }
 
+std::vector<const Basis*> Spectrum::Bases() const {
+  std::vector<const Basis*> out = {&diagonal};
+  if (has_dct()) out.push_back(&dct);
+  if (has_pca()) out.push_back(&pca);
+  return out;
+}
+
 absl::StatusOr<const Basis*> Spectrum::FindBasis(std::string_view name) const {
-  if (name == "diagonal") return &diagonal;
-  if (name == "pca" && has_pca()) return &pca;
-  return absl::NotFoundError(absl::StrCat("basis \"", std::string(name),
-                                          "\" is not in this spectrum; it has ",
-                                          has_pca() ? "diagonal and pca" : "only diagonal"));
+  std::vector<std::string> names;
+  for (const Basis* basis : Bases()) {
+    // The data's own axes go by their name even in a spectrum that is not filled in yet.
+    names.push_back(basis == &diagonal ? "diagonal" : basis->name);
+    if (names.back() == name) return basis;
+  }
+  return absl::NotFoundError(
+      absl::StrCat("basis \"", std::string(name), "\" is not in this spectrum; it has ",
+                   names.size() == 1 ? "only diagonal"
+                                     : absl::StrJoin(names, names.size() == 2 ? " and " : ", ")));
 }
 
 }  // namespace mergeplan

@@ -30,18 +30,21 @@ enum class Regime { kLow, kHigh, kMixed };  // every lambda <= 1; every lambda >
 std::string_view ToString(Regime regime);
 
 // The data's variances along the axes of one basis, largest first in `pca`, in the data's order in
-// `diagonal`.
+// `diagonal`; in `dct` coefficient (u, v) stands where the value (h, w) = (u, v) of its plane does.
 struct Basis {
-  std::string name;                    // "diagonal" or "pca"
+  std::string name;                    // "diagonal", "dct" or "pca"
   std::vector<double> variances;       // d
   std::vector<double> variances_low;   // d, confidence interval (see `confidence`)
   std::vector<double> variances_high;  // d
   double fraction_above_one = 0;       // share of dimensions with lambda > 1
   double off_diagonal_energy = 0;  // ||offdiag(C)||_F^2 / ||C||_F^2 of the covariance in this basis
   Regime regime = Regime::kLow;
-  // How the interval was made: "fourth-moment" (valid for any distribution) or "gaussian" (assumes
-  // normal data); see planner/spectrum/estimate.h.
+  // How the interval was made: "fourth-moment" (valid for any distribution), "gaussian" (assumes
+  // normal data) or "bootstrap"; see planner/spectrum/estimate.h.
   std::string interval;
+  // Standardised third and fourth central moments along the axes (0 and 3 for normal data and where
+  // there is no variance); d each, or empty where they were not measured.
+  std::vector<double> skewness, kurtosis;
 
   bool operator==(const Basis&) const = default;
 };
@@ -57,6 +60,10 @@ struct Spectrum {
   std::int64_t skipped = 0;
   Scaling scaling;
   double confidence = 0.95;
+  // The covariance is (1 - shrinkage) S + shrinkage (tr S / d) I of the sample covariance S; 0
+  // where `shrinkage_rule` is "none", else chosen by "oas" or "ledoit-wolf" (shrinkage.h).
+  std::string shrinkage_rule = "none";
+  double shrinkage = 0;
 
   std::vector<double> mean;        // d
   std::vector<double> covariance;  // d x d, row-major
@@ -64,13 +71,17 @@ struct Spectrum {
   // the principal directions were not computed.
   std::vector<double> vectors;
   Basis diagonal;
+  Basis dct;  // dct.h; its name is empty where the shape has no spatial axes or it was not computed
   Basis pca;
-  std::string recommended_basis;  // "diagonal" or "pca"
+  std::string recommended_basis;  // the name of one of them
   std::string recommended_basis_reason;
 
   int dimensions() const { return static_cast<int>(mean.size()); }
   bool has_pca() const { return !vectors.empty(); }
-  // "diagonal" or "pca"; NOT_FOUND names the ones there are. Valid as long as this object.
+  bool has_dct() const { return !dct.variances.empty(); }
+  // Those that there are: diagonal, then dct and pca. Valid as long as this object.
+  std::vector<const Basis*> Bases() const;
+  // "diagonal", "dct" or "pca"; NOT_FOUND names the ones there are. Valid as long as this object.
   absl::StatusOr<const Basis*> FindBasis(std::string_view name) const;
 
   bool operator==(const Spectrum&) const = default;

@@ -1,4 +1,5 @@
 #include <toml++/toml.h>
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <set>
@@ -11,6 +12,8 @@
 #include "planner/base/status_macros.h"
 #include "planner/base/utf8.h"
 #include "planner/data/npz.h"
+#include "planner/spectrum/dct.h"
+#include "planner/spectrum/shrinkage.h"
 #include "planner/spectrum/spectrum.h"
 
 namespace mergeplan {
@@ -43,6 +46,15 @@ absl::Status CheckBasis(const Basis& basis, const std::string& name, std::size_t
   MP_RETURN_IF_ERROR(CheckArray(absl::StrCat(name, "_variances"), basis.variances, d));
   MP_RETURN_IF_ERROR(CheckArray(absl::StrCat(name, "_variances_low"), basis.variances_low, d));
   MP_RETURN_IF_ERROR(CheckArray(absl::StrCat(name, "_variances_high"), basis.variances_high, d));
+  for (const auto& [what, values] :
+       {std::pair{"_skewness", &basis.skewness}, {"_kurtosis", &basis.kurtosis}}) {
+    if (!values->empty()) MP_RETURN_IF_ERROR(CheckArray(absl::StrCat(name, what), *values, d));
+  }
+  if (basis.skewness.empty() != basis.kurtosis.empty()) {
+    return Invalid(
+        absl::StrCat("array ", name, "_skewness and ", name,
+                     "_kurtosis: one is there without the other, expected both or none"));
+  }
   for (std::size_t i = 0; i < d; ++i) {
     if (!(0 <= basis.variances_low[i] && basis.variances_low[i] <= basis.variances[i] &&
           basis.variances[i] <= basis.variances_high[i])) {
@@ -67,9 +79,10 @@ absl::Status CheckBasis(const Basis& basis, const std::string& name, std::size_t
     return Invalid(absl::StrCat(prefix, "off_diagonal_energy is ", basis.off_diagonal_energy,
                                 "; expected a share between 0 and 1"));
   }
-  if (basis.interval != "fourth-moment" && basis.interval != "gaussian") {
+  if (basis.interval != "fourth-moment" && basis.interval != "gaussian" &&
+      basis.interval != "bootstrap") {
     return Invalid(absl::StrCat(prefix, "interval is \"", basis.interval,
-                                "\"; expected \"fourth-moment\" or \"gaussian\""));
+                                "\"; expected \"fourth-moment\", \"gaussian\" or \"bootstrap\""));
   }
   return absl::OkStatus();
 }
@@ -109,9 +122,26 @@ absl::Status CheckSpectrum(const Spectrum& spectrum) {
                                 "; expected a number between 0 and 1"));
   }
   MP_RETURN_IF_ERROR(CheckScaling(spectrum.scaling));
+  if (const absl::Status rule = CheckShrinkageRule(spectrum.shrinkage_rule); !rule.ok()) {
+    return Invalid(absl::StrCat("shrinkage.rule: ", rule.message()));
+  }
+  if (!(spectrum.shrinkage >= 0 && spectrum.shrinkage <= 1) ||
+      (spectrum.shrinkage_rule == "none" && spectrum.shrinkage != 0)) {
+    return Invalid(absl::StrCat("shrinkage.intensity is ", spectrum.shrinkage, " by the rule \"",
+                                spectrum.shrinkage_rule,
+                                "\"; expected a number between 0 and 1, and 0 without a rule"));
+  }
   MP_RETURN_IF_ERROR(CheckArray("mean", spectrum.mean, d));
   MP_RETURN_IF_ERROR(CheckArray("covariance", spectrum.covariance, d * d));
   MP_RETURN_IF_ERROR(CheckBasis(spectrum.diagonal, "diagonal", d));
+  if (spectrum.has_dct()) {
+    if (!SpatialAxesOf(spectrum.shape)) {
+      return Invalid("basis.dct is there, but the samples have no spatial axes");
+    }
+    MP_RETURN_IF_ERROR(CheckBasis(spectrum.dct, "dct", d));
+  } else if (spectrum.dct != Basis()) {
+    return Invalid("basis.dct is there, but it has no variances");
+  }
   if (spectrum.has_pca()) {
     MP_RETURN_IF_ERROR(CheckArray("vectors", spectrum.vectors, d * d));
     MP_RETURN_IF_ERROR(CheckBasis(spectrum.pca, "pca", d));
@@ -169,8 +199,11 @@ std::string TomlText(const Spectrum& spectrum, const std::string& arrays, const 
   absl::StrAppend(&text, "\n[basis]\nrecommended = ", Quoted(spectrum.recommended_basis),
                   "\nreason = ", Quoted(spectrum.recommended_basis_reason),
                   "\nconfidence = ", Number(spectrum.confidence), "\n");
-  text += BasisText(spectrum.diagonal);
-  if (spectrum.has_pca()) text += BasisText(spectrum.pca);
+  for (const Basis* basis : spectrum.Bases()) text += BasisText(*basis);
+  if (spectrum.shrinkage_rule != "none") {
+    absl::StrAppend(&text, "\n[shrinkage]\nrule = ", Quoted(spectrum.shrinkage_rule),
+                    "\nintensity = ", Number(spectrum.shrinkage), "\n");
+  }
   absl::StrAppend(&text, "\n[arrays]\nfile = ", Quoted(FileName(arrays)),
                   "\nsha256 = ", Quoted(hash), "\n");
   return text;
@@ -181,6 +214,9 @@ void AddBasis(NpzWriter& npz, const Basis& basis) {
   npz.Add(basis.name + "_variances", {d}, basis.variances);
   npz.Add(basis.name + "_variances_low", {d}, basis.variances_low);
   npz.Add(basis.name + "_variances_high", {d}, basis.variances_high);
+  if (basis.kurtosis.empty()) return;
+  npz.Add(basis.name + "_skewness", {d}, basis.skewness);
+  npz.Add(basis.name + "_kurtosis", {d}, basis.kurtosis);
 }
 
 // ---- Reading.
@@ -296,14 +332,20 @@ absl::Status ReadArray(const std::string& path, const std::string& name,
   return absl::OkStatus();
 }
 
-absl::Status ReadBasisArrays(const std::string& path, std::int64_t d, Basis& basis) {
+absl::Status ReadBasisArrays(const std::string& path, const std::vector<std::string>& names,
+                             std::int64_t d, Basis& basis) {
+  for (const auto& [name, values] : {std::pair{basis.name + "_skewness", &basis.skewness},
+                                     {basis.name + "_kurtosis", &basis.kurtosis}}) {
+    if (std::find(names.begin(), names.end(), name) == names.end()) continue;
+    MP_RETURN_IF_ERROR(ReadArray(path, name, {d}, *values));
+  }
   MP_RETURN_IF_ERROR(ReadArray(path, basis.name + "_variances", {d}, basis.variances));
   MP_RETURN_IF_ERROR(ReadArray(path, basis.name + "_variances_low", {d}, basis.variances_low));
   return ReadArray(path, basis.name + "_variances_high", {d}, basis.variances_high);
 }
 
 absl::Status ReadArrays(const std::string& path, const std::string& file, const std::string& hash,
-                        bool has_pca, Spectrum& spectrum) {
+                        Spectrum& spectrum) {
   if (file.empty() || file != FileName(file) || file == "." || file == "..") {
     return Invalid(absl::StrCat(path, ": key arrays.file is \"", file,
                                 "\"; expected the name of a file in the same folder"));
@@ -323,10 +365,13 @@ absl::Status ReadArrays(const std::string& path, const std::string& file, const 
   MP_RETURN_IF_ERROR(ReadArray(arrays, "mean", {}, spectrum.mean));
   const std::int64_t d = spectrum.dimensions();
   MP_RETURN_IF_ERROR(ReadArray(arrays, "covariance", {d, d}, spectrum.covariance));
-  MP_RETURN_IF_ERROR(ReadBasisArrays(arrays, d, spectrum.diagonal));
-  if (has_pca) {
+  const absl::StatusOr<std::vector<std::string>> names = NpzNames(arrays);
+  if (!names.ok()) return absl::DataLossError(names.status().message());
+  for (Basis* basis : {&spectrum.diagonal, &spectrum.dct, &spectrum.pca}) {
+    if (!basis->name.empty()) MP_RETURN_IF_ERROR(ReadBasisArrays(arrays, *names, d, *basis));
+  }
+  if (!spectrum.pca.name.empty()) {
     MP_RETURN_IF_ERROR(ReadArray(arrays, "vectors", {d, d}, spectrum.vectors));
-    MP_RETURN_IF_ERROR(ReadBasisArrays(arrays, d, spectrum.pca));
   }
   return absl::OkStatus();
 }
@@ -362,9 +407,16 @@ absl::StatusOr<Spectrum> FromToml(const toml::table& root, const std::string& pa
   MP_ASSIGN_OR_RETURN(spectrum.recommended_basis_reason, bases.String("reason"));
   MP_ASSIGN_OR_RETURN(spectrum.confidence, bases.Float("confidence"));
   MP_RETURN_IF_ERROR(ReadBasis(bases, path, "diagonal", spectrum.diagonal));
-  const bool has_pca = bases.Has("pca");
-  if (has_pca) MP_RETURN_IF_ERROR(ReadBasis(bases, path, "pca", spectrum.pca));
+  if (bases.Has("dct")) MP_RETURN_IF_ERROR(ReadBasis(bases, path, "dct", spectrum.dct));
+  if (bases.Has("pca")) MP_RETURN_IF_ERROR(ReadBasis(bases, path, "pca", spectrum.pca));
   MP_RETURN_IF_ERROR(bases.Finish());
+
+  if (top.Has("shrinkage")) {
+    MP_ASSIGN_OR_RETURN(Table shrinkage, top.Sub("shrinkage"));
+    MP_ASSIGN_OR_RETURN(spectrum.shrinkage_rule, shrinkage.String("rule"));
+    MP_ASSIGN_OR_RETURN(spectrum.shrinkage, shrinkage.Float("intensity"));
+    MP_RETURN_IF_ERROR(shrinkage.Finish());
+  }
 
   MP_ASSIGN_OR_RETURN(Table arrays, top.Sub("arrays"));
   MP_ASSIGN_OR_RETURN(const std::string file, arrays.String("file"));
@@ -372,7 +424,7 @@ absl::StatusOr<Spectrum> FromToml(const toml::table& root, const std::string& pa
   MP_RETURN_IF_ERROR(arrays.Finish());
   MP_RETURN_IF_ERROR(top.Finish());
 
-  MP_RETURN_IF_ERROR(ReadArrays(path, file, hash, has_pca, spectrum));
+  MP_RETURN_IF_ERROR(ReadArrays(path, file, hash, spectrum));
   if (const absl::Status status = CheckSpectrum(spectrum); !status.ok()) {
     return Invalid(absl::StrCat(path, ": ", status.message()));
   }
@@ -395,11 +447,8 @@ absl::Status WriteSpectrum(const Spectrum& spectrum, const std::string& path) {
   NpzWriter npz;
   npz.Add("mean", {d}, spectrum.mean);
   npz.Add("covariance", {d, d}, spectrum.covariance);
-  AddBasis(npz, spectrum.diagonal);
-  if (spectrum.has_pca()) {
-    npz.Add("vectors", {d, d}, spectrum.vectors);
-    AddBasis(npz, spectrum.pca);
-  }
+  for (const Basis* basis : spectrum.Bases()) AddBasis(npz, *basis);
+  if (spectrum.has_pca()) npz.Add("vectors", {d, d}, spectrum.vectors);
   MP_ASSIGN_OR_RETURN(const std::string bytes, npz.Bytes());
   const std::string arrays = SpectrumArraysPath(path);
   if (!IsUtf8(FileName(arrays))) {

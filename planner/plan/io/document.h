@@ -47,7 +47,7 @@ struct PlanDocument {
   double data_scale = 1;
   std::string input;              // path of the spectrum or data, or "--variances"
   std::string input_sha256;       // VariancesHash(variances); where empty, writing fills it in
-  std::string basis;              // "diagonal", "pca" or "given"
+  std::string basis;              // "diagonal", "dct", "pca" or "given"
   std::vector<double> variances;  // d, native
   std::vector<double> weights;    // d, or empty
   Budget budget;

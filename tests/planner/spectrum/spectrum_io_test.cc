@@ -154,7 +154,13 @@ TEST_F(SpectrumIoTest, NamesTheKeyThatIsWrong) {
       {{"[data]", "[data]\nsmaples = 3"}, "unknown key data.smaples"},
       {{"[scaling]", "[scaling]\nshift = 3"}, "unknown key scaling.shift"},
       {{"[basis]", "[basis]\n\"od d\" = 3"}, "unknown key basis.od d"},
-      {{"[basis.pca]", "[basis.dct]\n[basis.pca]"}, "unknown key basis.dct"},
+      {{"[basis.pca]", "[basis.fourier]\n[basis.pca]"}, "unknown key basis.fourier"},
+      {{"[arrays]", "[shrinkage]\nrule = \"most\"\nintensity = 0.5\n[arrays]"},
+       "shrinkage.rule: shrinkage \"most\" is unknown"},
+      {{"[arrays]", "[shrinkage]\nrule = \"oas\"\nintensity = 1.5\n[arrays]"},
+       "shrinkage.intensity is 1.5"},
+      {{"[arrays]", "[shrinkage]\nrule = \"none\"\nintensity = 0.5\n[arrays]"},
+       "shrinkage.intensity is 0.5 by the rule \"none\""},
       {{"[basis.pca]", "[basis.pca]\nx = 1"}, "unknown key basis.pca.x"},
       {{"[arrays]", "[arrays]\nx = 1"}, "unknown key arrays.x"},
       {{"[arrays]", "[other]"}, "key arrays is missing; expected a table"},
@@ -175,7 +181,7 @@ TEST_F(SpectrumIoTest, NamesTheKeyThatIsWrong) {
       {{"text = \"-1:1\"", "text = \"0:1\""}, "\"0:1\" means"},
       {{"regime = \"high\"", "regime = \"warm\""}, "expected low, high or mixed"},
       {{"regime = \"mixed\"", "regime = \"low\""}, "but the variances say \"mixed\""},
-      {{"interval = \"gaussian\"", "interval = \"exact\""}, "basis.pca.interval is \"exact\""},
+      {{"interval = \"gaussian\"", "interval = \"exact\""}, "basis.dct.interval is \"exact\""},
       {{"recommended = \"", "recommended = \"x"}, "basis.recommended: basis \"x"},
       {{"off_diagonal_energy = ", "off_diagonal_energy = 1"}, "expected a share between 0 and 1"},
       {{"file = \"spec", "file = \"../spec"}, "the name of a file in the same folder"},
@@ -242,7 +248,7 @@ TEST_F(SpectrumIoTest, NoticesArraysThatDoNotFitEachOther) {
     npz.Add("mean", {6}, mean);
     npz.Add("covariance", {6, 6}, spectrum_.covariance);
     npz.Add("vectors", {6, 6}, spectrum_.vectors);
-    for (const Basis* basis : {&spectrum_.diagonal, &spectrum_.pca}) {
+    for (const Basis* basis : spectrum_.Bases()) {
       npz.Add(basis->name + "_variances", {6}, basis->variances);
       npz.Add(basis->name + "_variances_low", {6}, low);
       npz.Add(basis->name + "_variances_high", {6}, basis->variances_high);

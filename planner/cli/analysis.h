@@ -1,0 +1,34 @@
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "planner/choice/sensitivity.h"
+#include "planner/cli/advice.h"
+#include "planner/cli/scaling_curve.h"
+#include "planner/gaussianity/gaussianity.h"
+#include "planner/spectrum/channels.h"
+#include "planner/spectrum/spectrum.h"
+
+namespace mergeplan::cli {
+
+// Everything that `analyze` has found out, and how it is shown.
+struct Analysis {
+  Spectrum spectrum;
+  const Basis* chosen = nullptr;  // of the spectrum
+  std::optional<ChannelReport> channels;
+  bool per_channel = false;  // list them?
+  std::optional<Gaussianity> gaussianity;
+  std::optional<Advice> advice;
+  std::optional<Sensitivity> sure;
+  std::vector<CurvePoint> curve;
+  double seconds = 0;
+};
+
+nlohmann::ordered_json AnalysisJson(const Analysis& analysis);
+// What stands on the terminal, and ends with a line break.
+std::string AnalysisText(const Analysis& analysis);
+
+}  // namespace mergeplan::cli

@@ -1,0 +1,101 @@
+#include <algorithm>
+#include <cmath>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "planner/cli/analysis.h"
+#include "planner/cli/answer.h"
+#include "planner/cli/sure.h"
+#include "planner/spectrum/figures.h"
+#include "planner/spectrum/shrinkage.h"
+
+namespace mergeplan::cli {
+namespace {
+
+std::string BasesText(const Spectrum& spectrum) {
+  std::string out =
+      absl::StrFormat("%-9s %-7s %12s %12s %12s %12s %10s %14s\n", "basis", "regime", "above 1",
+                      "undecided", "largest", "smallest", "eff. rank", "off-diagonal");
+  for (const Basis* b : spectrum.Bases()) {
+    const auto [low, high] = std::minmax_element(b->variances.begin(), b->variances.end());
+    const BasisFigures figures = FiguresOf(*b, spectrum.confidence);
+    absl::StrAppendFormat(
+        &out, "%-9s %-7s %5d = %4.1f%% %12d %12.4g %12.4g %10.4g %13.1f%%\n", b->name,
+        std::string(ToString(b->regime)),
+        static_cast<int>(std::lround(b->fraction_above_one * spectrum.dimensions())),
+        100 * b->fraction_above_one, figures.undecided, *high, *low, figures.effective_rank,
+        100 * b->off_diagonal_energy);
+  }
+  return out;
+}
+
+std::string ScalingText(const ChannelReport& report, bool per_channel) {
+  const auto with_error = [](double value, double error) {
+    return absl::StrFormat("%.5g +- %.2g", value, error);
+  };
+  std::string out = absl::StrFormat(
+      "\nto unit variance: (x - shift_factor) * scaling_factor with shift_factor %s and "
+      "scaling_factor %s\n",
+      with_error(report.shift_factor, report.shift_factor_error),
+      with_error(report.scaling_factor, report.scaling_factor_error));
+  if (report.scaling_factor == 0) out = "\nthe data has no variance, so none can be scaled to 1\n";
+  if (!per_channel) return out;
+  absl::StrAppendFormat(&out, "%-8s %24s %24s %18s\n", "channel", "latents_mean", "latents_std",
+                        "worth values");
+  for (std::size_t c = 0; c < report.channels.size(); ++c) {
+    const ChannelStatistics& s = report.channels[c];
+    absl::StrAppendFormat(&out, "%-8d %24s %24s %18.6g\n", static_cast<int>(c),
+                          with_error(s.mean, s.mean_error),
+                          with_error(s.deviation, s.deviation_error), s.effective);
+  }
+  return out;
+}
+
+// Few samples for the dimensions: what to do about it.
+std::string FewSamples(const Spectrum& spectrum) {
+  if (spectrum.shrinkage_rule != "none") {
+    return absl::StrFormat("\nshrunk by %s: %.3g of the way to equal variances\n",
+                           spectrum.shrinkage_rule, spectrum.shrinkage);
+  }
+  const double ratio = static_cast<double>(spectrum.dimensions()) / spectrum.samples;
+  if (!spectrum.has_pca() || ratio <= kFewSamples) return "";
+  return absl::StrFormat(
+      "\n%d samples are few for %d dimensions: the variances along principal directions spread "
+      "more "
+      "than the true ones do; --shrink oas would pull them %.3g of the way to their mean\n",
+      spectrum.samples, spectrum.dimensions(), OasIntensity(spectrum));
+}
+
+}  // namespace
+
+std::string AnalysisText(const Analysis& analysis) {
+  const Spectrum& spectrum = analysis.spectrum;
+  std::string out = absl::StrFormat("%s: %d samples of %s values", spectrum.source,
+                                    spectrum.samples, absl::StrJoin(spectrum.shape, " x "));
+  if (spectrum.skipped > 0) {
+    absl::StrAppendFormat(&out, ", %d left out because they are not finite", spectrum.skipped);
+  }
+  absl::StrAppendFormat(&out, "; pixel scale %s; %.1f s\n\n", spectrum.scaling.text,
+                        analysis.seconds);
+  absl::StrAppend(&out, BasesText(spectrum), FewSamples(spectrum));
+  if (analysis.channels) out += ScalingText(*analysis.channels, analysis.per_channel);
+  if (analysis.gaussianity) absl::StrAppend(&out, "\n", analysis.gaussianity->words, "\n");
+  absl::StrAppendFormat(&out, "\nbasis %s: %s\n", analysis.chosen->name,
+                        spectrum.recommended_basis_reason);
+  if (analysis.advice) {
+    const Advice& advice = *analysis.advice;
+    absl::StrAppendFormat(&out, "strategy %s: %s\n", advice.strategy, advice.reason);
+    if (analysis.sure) {
+      absl::StrAppendFormat(&out, "how sure: %s\n", HowSure(*analysis.sure, advice.strategy));
+    } else {
+      absl::StrAppend(&out, kNotLookedAt, "\n");
+    }
+    absl::StrAppendFormat(&out, "for networks: %s\n\n%s", advice.network,
+                          FiguresTable(advice.figures));
+  }
+  if (!analysis.curve.empty()) absl::StrAppend(&out, "\n", CurveText(analysis.curve));
+  return out;
+}
+
+}  // namespace mergeplan::cli

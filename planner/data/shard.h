@@ -1,0 +1,17 @@
+#pragma once
+
+#include <memory>
+
+#include "planner/data/samples.h"
+
+namespace mergeplan {
+
+// Part `index` (1..count) of the samples of `source`: where their number is known, the samples
+// floor(n (index-1) / count) .. floor(n index / count) - 1, of which those before are passed over
+// (not read, where the file can be wound forward) and those behind never read; else every count-th.
+// The parts are disjoint, and together they are all. With `every` it is every count-th in any case,
+// as it must be where samples are left out. Samples left out are counted by the first part only.
+std::unique_ptr<SampleSource> ShardOf(std::unique_ptr<SampleSource> source, int index, int count,
+                                      bool every);
+
+}  // namespace mergeplan

@@ -1,0 +1,230 @@
+#include "planner/data/tensors.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "planner/base/status_macros.h"
+#include "planner/data/archive.h"
+#include "planner/data/npz_member.h"
+#include "planner/data/pickle.h"
+#include "planner/data/source.h"
+
+namespace mergeplan {
+namespace {
+
+constexpr std::int64_t kMostHeader = std::int64_t{100} << 20;
+
+// The next `bytes` of a stream, which goes on behind them.
+class Window : public ByteStream {
+ public:
+  Window(std::unique_ptr<ByteStream> in, std::int64_t bytes)
+      : ByteStream(in->name()), in_(std::move(in)), bytes_(bytes), left_(bytes) {}
+  std::optional<std::int64_t> size() const override { return bytes_; }
+  std::int64_t size_limit() const override { return bytes_; }
+
+ protected:
+  absl::StatusOr<std::size_t> ReadSome(char* out, std::size_t size) override {
+    const std::size_t most =
+        static_cast<std::size_t>(std::min<std::int64_t>(left_, static_cast<std::int64_t>(size)));
+    if (most == 0) return std::size_t{0};
+    MP_ASSIGN_OR_RETURN(const std::size_t n, in_->Read(out, most));
+    left_ -= static_cast<std::int64_t>(n);
+    return n;
+  }
+  absl::StatusOr<bool> Wind(std::int64_t size) override {
+    MP_RETURN_IF_ERROR(in_->Skip(std::min(size, left_)));
+    left_ -= std::min(size, left_);
+    return true;
+  }
+
+ private:
+  std::unique_ptr<ByteStream> in_;
+  std::int64_t bytes_, left_;
+};
+
+// Which of `names` is meant; the same words for both formats.
+absl::StatusOr<std::size_t> Choose(const std::vector<std::string>& names, const std::string& wanted,
+                                   const std::string& where) {
+  if (names.empty()) {
+    return absl::InvalidArgumentError(absl::StrCat(where, ": holds no tensor, expected one"));
+  }
+  const auto found = std::find(names.begin(), names.end(), wanted);
+  if (!wanted.empty() && found != names.end()) {
+    return static_cast<std::size_t>(found - names.begin());
+  }
+  if (!wanted.empty()) {
+    return absl::NotFoundError(absl::StrCat(where, ": has no tensor '", Printable(wanted, 200),
+                                            "', expected one of ", ListNames(names)));
+  }
+  if (names.size() > 1) {
+    return absl::InvalidArgumentError(absl::StrCat(where, ": holds ", names.size(), " tensors (",
+                                                   ListNames(names),
+                                                   "), expected to be told which: give --array"));
+  }
+  return std::size_t{0};
+}
+
+// Element types by the names of both formats.
+absl::StatusOr<ElementType> TypeOf(std::string_view name, const std::string& where) {
+  constexpr struct {
+    std::string_view safetensors, torch;
+    char kind;
+    int size;
+  } kTypes[] = {
+      {"F64", "DoubleStorage", 'f', 8}, {"F32", "FloatStorage", 'f', 4},
+      {"F16", "HalfStorage", 'f', 2},   {"BF16", "BFloat16Storage", 'V', 2},
+      {"I64", "LongStorage", 'i', 8},   {"I32", "IntStorage", 'i', 4},
+      {"I16", "ShortStorage", 'i', 2},  {"I8", "CharStorage", 'i', 1},
+      {"U8", "ByteStorage", 'u', 1},    {"BOOL", "BoolStorage", 'b', 1},
+      {"U16", "UInt16Storage", 'u', 2}, {"U32", "UInt32Storage", 'u', 4},
+      {"U64", "UInt64Storage", 'u', 8},
+  };
+  for (const auto& type : kTypes) {
+    if (name == type.safetensors || name == type.torch) {
+      return ElementType{type.kind, type.size, false};
+    }
+  }
+  return absl::InvalidArgumentError(absl::StrCat(where, ": has elements of type ",
+                                                 Printable(name, 40),
+                                                 ", expected float, bfloat16 or whole numbers"));
+}
+
+}  // namespace
+
+bool LooksLikeSafetensors(std::string_view start) {
+  if (start.size() < 10 || start[8] != '{') return false;
+  std::uint64_t length = 0;
+  for (int k = 7; k >= 0; --k) length = length << 8 | static_cast<unsigned char>(start[k]);
+  return length >= 2 && length <= static_cast<std::uint64_t>(kMostHeader);
+}
+
+absl::StatusOr<std::unique_ptr<SampleSource>> OpenSafetensors(std::unique_ptr<ByteStream> in,
+                                                              const SamplesOptions& options) {
+  const std::string where = in->name();
+  const auto damaged = [&](const std::string& what) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(where, ": the safetensors header ", what, ", expected an intact file"));
+  };
+  unsigned char raw[8];
+  MP_ASSIGN_OR_RETURN(std::size_t n, in->Read(reinterpret_cast<char*>(raw), 8));
+  std::int64_t length = 0;
+  for (int k = 7; k >= 0; --k) length = length << 8 | raw[k];
+  const std::int64_t data_begin = 8 + length;
+  if (n < 8 || length < 2 || length > kMostHeader || !in->size() || data_begin > *in->size()) {
+    return damaged("is longer than the file");
+  }
+  std::string header(static_cast<std::size_t>(length), '\0');
+  MP_ASSIGN_OR_RETURN(n, in->Read(header.data(), header.size()));
+  const nlohmann::json tensors = nlohmann::json::parse(header, nullptr, false);
+  if (n < header.size() || !tensors.is_object()) return damaged("is no JSON object");
+  std::vector<std::string> names;
+  for (const auto& [name, value] : tensors.items()) {
+    if (name != "__metadata__") names.push_back(name);
+  }
+  MP_ASSIGN_OR_RETURN(const std::size_t chosen, Choose(names, options.array, where));
+  const nlohmann::json& tensor = tensors[names[chosen]];
+  const auto whole = [](const nlohmann::json& list) {
+    return list.is_array() && std::all_of(list.begin(), list.end(), [](const nlohmann::json& x) {
+             return x.is_number_unsigned() && x.get<std::uint64_t>() < (std::uint64_t{1} << 62);
+           });
+  };
+  if (!tensor.is_object() || !tensor.contains("dtype") || !tensor["dtype"].is_string() ||
+      !tensor.contains("shape") || !whole(tensor["shape"]) || !tensor.contains("data_offsets") ||
+      !whole(tensor["data_offsets"]) || tensor["data_offsets"].size() != 2) {
+    return damaged(
+        absl::StrCat("lacks dtype, shape or data_offsets of ", Printable(names[chosen], 80)));
+  }
+  MP_ASSIGN_OR_RETURN(const ElementType type, TypeOf(tensor["dtype"].get<std::string>(), where));
+  const auto shape = tensor["shape"].get<std::vector<std::int64_t>>();
+  const auto begin = tensor["data_offsets"][0].get<std::int64_t>();
+  const auto end = tensor["data_offsets"][1].get<std::int64_t>();
+  MP_ASSIGN_OR_RETURN(const std::int64_t count, CountElements(shape, type.size, where));
+  if (end < begin || end - begin != count * type.size) {
+    return damaged(absl::StrCat("gives ", end - begin, " bytes to the shape ", ShapeText(shape)));
+  }
+  if (end > *in->size() - data_begin) {
+    return absl::DataLossError(absl::StrCat(where, ": is truncated, has ", *in->size(),
+                                            " bytes, expected at least ", data_begin + end));
+  }
+  MP_RETURN_IF_ERROR(in->Skip(begin));
+  return OpenRows(std::make_unique<Window>(std::move(in), end - begin), type, shape, options);
+}
+
+absl::StatusOr<bool> IsTorchFile(const std::string& path) {
+  MP_ASSIGN_OR_RETURN(const std::unique_ptr<ArchiveReader> reader, ArchiveReader::OpenZip(path));
+  MP_ASSIGN_OR_RETURN(const bool more, reader->Next());
+  return more && (reader->member() == "data.pkl" || absl::EndsWith(reader->member(), "/data.pkl"));
+}
+
+absl::StatusOr<std::unique_ptr<SampleSource>> OpenTorchFile(const std::string& path,
+                                                            const SamplesOptions& options) {
+  MP_ASSIGN_OR_RETURN(std::unique_ptr<ArchiveReader> reader, ArchiveReader::OpenZip(path));
+  MP_RETURN_IF_ERROR(reader->Next().status());
+  const std::string prefix =
+      reader->member().substr(0, reader->member().size() - std::string("data.pkl").size());
+  constexpr std::size_t kMostPickle = std::size_t{64} << 20;
+  std::string pickle;
+  while (pickle.size() <= kMostPickle) {
+    const std::size_t old = pickle.size();
+    pickle.resize(old + (std::size_t{1} << 16));
+    MP_ASSIGN_OR_RETURN(const std::size_t n,
+                        reader->Read(pickle.data() + old, pickle.size() - old));
+    pickle.resize(old + n);
+    if (n == 0) break;
+  }
+  MP_ASSIGN_OR_RETURN(const std::vector<TorchTensor> tensors, ReadTensorPickle(pickle, path));
+  std::vector<std::string> names;
+  names.reserve(tensors.size());
+  for (const TorchTensor& tensor : tensors) names.push_back(tensor.name);
+  MP_ASSIGN_OR_RETURN(const std::size_t chosen, Choose(names, options.array, path));
+  const TorchTensor& tensor = tensors[chosen];
+  MP_ASSIGN_OR_RETURN(const ElementType type, TypeOf(tensor.storage_type, path));
+  MP_ASSIGN_OR_RETURN(const std::int64_t count, CountElements(tensor.shape, type.size, path));
+  std::int64_t stride = 1;
+  bool contiguous = tensor.strides.size() == tensor.shape.size();
+  for (std::size_t axis = tensor.shape.size(); contiguous && axis-- > 0;) {
+    contiguous = tensor.shape[axis] == 1 || tensor.strides[axis] == stride;
+    stride *= tensor.shape[axis];
+  }
+  if (!contiguous && count > 0) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        path, ": the tensor is a view with other strides than its shape ", ShapeText(tensor.shape),
+        " has, expected a contiguous one: save "
+        "latents.contiguous()"));
+  }
+  if (tensor.offset < 0 || tensor.offset > tensor.storage_size - count) {
+    return absl::DataLossError(absl::StrCat(path, ": the tensor of shape ", ShapeText(tensor.shape),
+                                            " goes beyond its storage of ", tensor.storage_size,
+                                            " elements; the file is damaged"));
+  }
+  const std::string wanted = absl::StrCat(prefix, "data/", tensor.storage);
+  MP_ASSIGN_OR_RETURN(reader, ArchiveReader::OpenZip(path));
+  while (true) {
+    MP_ASSIGN_OR_RETURN(const bool more, reader->Next());
+    if (!more) {
+      return absl::DataLossError(absl::StrCat(path, ": lacks its member ", Printable(wanted, 200),
+                                              "; the file is damaged"));
+    }
+    if (reader->member() == absl::StrCat(prefix, "byteorder")) {
+      char order[8] = {};
+      MP_RETURN_IF_ERROR(reader->Read(order, 6).status());
+      if (std::string(order, 6) != "little") {
+        return absl::InvalidArgumentError(
+            absl::StrCat(path, ": was saved by a big-endian machine, expected little-endian"));
+      }
+    }
+    if (reader->member() == wanted) break;
+  }
+  std::unique_ptr<ByteStream> in = ArchiveReader::Stream(std::move(reader));
+  MP_RETURN_IF_ERROR(in->Skip(tensor.offset * type.size));
+  return OpenRows(std::make_unique<Window>(std::move(in), count * type.size), type, tensor.shape,
+                  options);
+}
+
+}  // namespace mergeplan

@@ -1,0 +1,193 @@
+#include "planner/spectrum/channels.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <numeric>
+
+#include "absl/strings/str_cat.h"
+
+namespace mergeplan {
+namespace {
+
+// The variances of one group of values, from sums over pairs of its dimensions.
+struct Group {
+  std::int64_t values = 0;  // dimensions in it
+  double mean = 0;          // of their means
+  double spread = 0;        // sum of squared deviations of their means
+  double within = 0;        // sum of their variances
+  double pairs = 0;         // sum of the covariances of all pairs
+  double turned = 0;        // sum of c_ij ((mu_i - m)(mu_j - m)): pull of unequal means
+  double squares = 0;       // sum of the squared covariances
+};
+
+ChannelStatistics Describe(const Group& g, double n) {
+  ChannelStatistics out;
+  const double p = static_cast<double>(g.values);
+  out.mean = g.mean;
+  out.mean_error = std::sqrt(std::max(0.0, g.pairs) / n) / p;
+  const double variance = ((n - 1) * g.within + n * g.spread) / (n * p - 1);
+  out.deviation = std::sqrt(std::max(0.0, variance));
+  // Variance over samples of the mean of (x - m)^2: 2 c_ij^2 + 4 c_ij a_i a_j for normal data with
+  // the offsets a. The error of the estimated m is of higher order.
+  const double of_square = (2 * g.squares + 4 * g.turned) / (p * p * n);
+  out.deviation_error =
+      out.deviation > 0 ? std::sqrt(std::max(0.0, of_square)) / (2 * out.deviation) : 0;
+  // Without variance of the mean there is no telling; every value counts then.
+  const double error = out.mean_error * out.mean_error;
+  const double mean_variance = g.within / p;
+  out.effective = error > 0 ? mean_variance / error : n * p;
+  return out;
+}
+
+void SetFactors(ChannelReport& report) {
+  const ChannelStatistics& all = report.all;
+  report.shift_factor = all.mean;
+  report.shift_factor_error = all.mean_error;
+  report.scaling_factor = all.deviation > 0 ? 1 / all.deviation : 0;
+  report.scaling_factor_error =
+      all.deviation > 0 ? all.deviation_error / all.deviation / all.deviation : 0;
+  const double root = std::hypot(all.deviation, all.mean);
+  report.scaling_factor_uncentred = root > 0 ? 1 / root : 0;
+}
+
+}  // namespace
+
+ChannelLayout ChannelsOf(absl::Span<const std::int64_t> shape) {
+  ChannelLayout out;
+  if (shape.size() == 2) {
+    out.after = shape[0] * shape[1];
+    return out;
+  }
+  const std::size_t axis = shape.size() == 4 ? 1 : 0;
+  for (std::size_t k = 0; k < shape.size(); ++k) {
+    (k < axis ? out.before : k == axis ? out.channels : out.after) *= shape[k];
+  }
+  return out;
+}
+
+absl::StatusOr<ChannelReport> DescribeChannels(const Spectrum& spectrum) {
+  if (spectrum.samples < 2) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the spectrum is of ", spectrum.samples,
+                     " samples, expected at least 2: channel statistics are of data"));
+  }
+  const ChannelLayout layout = ChannelsOf(spectrum.shape);
+  const std::size_t channels = static_cast<std::size_t>(layout.channels);
+  const std::size_t d = spectrum.mean.size();
+  std::vector<Group> groups(channels + 1);  // the last: all values
+  std::vector<std::size_t> group_of(d);
+  for (std::size_t i = 0; i < d; ++i) {
+    group_of[i] = static_cast<std::size_t>(layout.ChannelOf(static_cast<std::int64_t>(i)));
+    for (Group* g : {&groups[group_of[i]], &groups[channels]}) {
+      ++g->values;
+      g->mean += spectrum.mean[i];
+    }
+  }
+  for (Group& g : groups) g.mean /= static_cast<double>(g.values);
+  Group& all = groups[channels];
+  for (std::size_t i = 0; i < d; ++i) {
+    Group& own = groups[group_of[i]];
+    const double a = spectrum.mean[i] - own.mean, b = spectrum.mean[i] - all.mean;
+    const double* row = spectrum.covariance.data() + i * d;
+    own.spread += a * a;
+    own.within += row[i];
+    all.spread += b * b;
+    all.within += row[i];
+    for (std::size_t j = 0; j < d; ++j) {
+      all.pairs += row[j];
+      all.squares += row[j] * row[j];
+      all.turned += row[j] * b * (spectrum.mean[j] - all.mean);
+      if (group_of[j] != group_of[i]) continue;
+      own.pairs += row[j];
+      own.squares += row[j] * row[j];
+      own.turned += row[j] * a * (spectrum.mean[j] - own.mean);
+    }
+  }
+  ChannelReport report;
+  const double n = static_cast<double>(spectrum.samples);
+  for (std::size_t c = 0; c < channels; ++c) report.channels.push_back(Describe(groups[c], n));
+  report.all = Describe(all, n);
+  SetFactors(report);
+  return report;
+}
+
+ChannelAccumulator::ChannelAccumulator(absl::Span<const std::int64_t> shape)
+    : layout_(ChannelsOf(shape)),
+      d_(layout_.channels * layout_.values()),
+      sums_(static_cast<std::size_t>(layout_.channels) + 1) {}
+
+void ChannelAccumulator::Add(absl::Span<const double> rows, int count) {
+  if (count < 1 || d_ < 1) return;
+  const std::size_t d = static_cast<std::size_t>(d_);
+  const std::size_t channels = static_cast<std::size_t>(layout_.channels);
+  const std::size_t after = static_cast<std::size_t>(layout_.after);
+  if (shift_.empty()) {
+    // The mean of the first batch: squares about it lose no digits to a common offset.
+    shift_.assign(channels + 1, 0);
+    for (std::size_t k = 0; k < static_cast<std::size_t>(count) * d; ++k) {
+      shift_[(k % d) / after % channels] += rows[k];
+      shift_[channels] += rows[k];
+    }
+    for (std::size_t c = 0; c <= channels; ++c) {
+      const std::int64_t values = layout_.values() * (c == channels ? layout_.channels : 1);
+      shift_[c] /= static_cast<double>(count) * static_cast<double>(values);
+    }
+  }
+  std::vector<double> s(channels + 1), q(channels + 1);
+  for (int r = 0; r < count; ++r) {
+    std::fill(s.begin(), s.end(), 0);
+    std::fill(q.begin(), q.end(), 0);
+    const double* row = rows.data() + static_cast<std::size_t>(r) * d;
+    for (std::size_t begin = 0; begin < d; begin += after) {
+      const std::size_t c = begin / after % channels;
+      const double shift = shift_[c], common = shift_[channels];
+      double sum = 0, square = 0, all_square = 0, all_sum = 0;
+      for (std::size_t i = begin; i < begin + after; ++i) {
+        const double x = row[i] - shift, y = row[i] - common;
+        sum += x;
+        square += x * x;
+        all_sum += y;
+        all_square += y * y;
+      }
+      s[c] += sum;
+      q[c] += square;
+      s[channels] += all_sum;
+      q[channels] += all_square;
+    }
+    for (std::size_t c = 0; c <= channels; ++c) {
+      const double values =
+          static_cast<double>(layout_.values() * (c == channels ? layout_.channels : 1));
+      const double a = s[c] / values, b = q[c] / values;
+      Sums& sums = sums_[c];
+      sums.s += a;
+      sums.q += b;
+      sums.ss += a * a;
+      sums.sq += a * b;
+      sums.qq += b * b;
+    }
+  }
+  count_ += count;
+}
+
+void ChannelAccumulator::Correct(const Scaling& scaling, ChannelReport& report) const {
+  if (count_ < 2) return;
+  const double n = static_cast<double>(count_);
+  for (std::size_t c = 0; c < sums_.size(); ++c) {
+    ChannelStatistics& out = c + 1 == sums_.size() ? report.all : report.channels[c];
+    if (!(out.deviation > 0)) continue;
+    const Sums& sums = sums_[c];
+    // (x - m)^2 = (x - shift)^2 - 2 t (x - shift) + t^2 with t = m - shift.
+    const double t = sums.s / n;
+    const double vs = (sums.ss - n * t * t) / (n - 1);
+    const double csq = (sums.sq - t * sums.q) / (n - 1);
+    const double vq = (sums.qq - sums.q * sums.q / n) / (n - 1);
+    const double of_square = std::max(0.0, vq - 4 * t * csq + 4 * t * t * vs);
+    const double multiply = scaling.multiply * scaling.multiply;
+    out.deviation_error = std::sqrt(of_square / n) * multiply / (2 * out.deviation);
+  }
+  report.interval = "fourth-moment";
+  SetFactors(report);
+}
+
+}  // namespace mergeplan

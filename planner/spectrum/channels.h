@@ -1,0 +1,79 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "planner/spectrum/spectrum.h"
+
+namespace mergeplan {
+
+// How samples divide into channels: the first axis of [C, H, W], the second of [T, C, H, W], every
+// value of [d], one channel of [H, W].
+struct ChannelLayout {
+  std::int64_t channels = 1;
+  std::int64_t before = 1;  // frames, outside the channel
+  std::int64_t after = 1;   // positions inside it
+  // The values of each channel in one sample.
+  std::int64_t values() const { return before * after; }
+  std::int64_t ChannelOf(std::int64_t dimension) const { return dimension / after % channels; }
+};
+ChannelLayout ChannelsOf(absl::Span<const std::int64_t> shape);
+
+// Mean and standard deviation over samples, frames and positions, with what their standard errors
+// are. Values of one sample are not independent, so a channel of N samples with P values each is
+// worth fewer than N P: `effective` is the number of independent values with the same error of the
+// mean.
+struct ChannelStatistics {
+  double mean = 0, mean_error = 0;
+  double deviation = 0, deviation_error = 0;  // the square root of the unbiased pooled variance
+  double effective = 0;                       // N P at most of values that are not anticorrelated
+};
+
+// What turns the data into data of mean 0 and variance 1, in the names of diffusers' VAE
+// configurations: (x - latents_mean[c]) / latents_std[c] channel by channel, or
+// (x - shift_factor) * scaling_factor for all values alike, or x * scaling_factor_uncentred (the
+// oldest form, which leaves the mean where it is).
+struct ChannelReport {
+  std::vector<ChannelStatistics> channels;
+  ChannelStatistics all;
+  double scaling_factor = 0, scaling_factor_error = 0;  // 0: the data has no variance
+  double shift_factor = 0, shift_factor_error = 0;
+  double scaling_factor_uncentred = 0;  // 1 / root of the mean square
+  // How deviation_error was made: "gaussian" (from the covariance, as if the data were normal) or
+  // "fourth-moment".
+  std::string interval = "gaussian";
+};
+
+// From the spectrum's mean and covariance, which hold all that is needed: variance of a channel =
+// mean variance of its values + spread of their means. Errors are those of independent samples;
+// that of the deviation takes the data for normal. O(d^2). INVALID_ARGUMENT where the spectrum has
+// fewer than 2 samples (a mixture's has none).
+absl::StatusOr<ChannelReport> DescribeChannels(const Spectrum& spectrum);
+
+// The same with errors of the deviations that hold for any distribution: sums of every sample's
+// values and squares, channel by channel, collected while the samples stream by.
+class ChannelAccumulator {
+ public:
+  explicit ChannelAccumulator(absl::Span<const std::int64_t> shape);
+  // count x d values as stored.
+  void Add(absl::Span<const double> rows, int count);
+  // Replaces the errors of a report of the same data under `scaling` by those measured.
+  void Correct(const Scaling& scaling, ChannelReport& report) const;
+
+ private:
+  // Of one channel, or all (the last): over the samples, of s = mean of the values, q = mean of
+  // their squares, both about `shift`: sums of s, q, s^2, s q, q^2.
+  struct Sums {
+    double s = 0, q = 0, ss = 0, sq = 0, qq = 0;
+  };
+  ChannelLayout layout_;
+  std::int64_t d_ = 1;
+  std::int64_t count_ = 0;
+  std::vector<double> shift_;  // per channel, and of all
+  std::vector<Sums> sums_;
+};
+
+}  // namespace mergeplan

@@ -1,0 +1,143 @@
+#include "planner/spectrum/merge.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <new>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "planner/base/status_macros.h"
+#include "planner/spectrum/finish.h"
+
+namespace mergeplan {
+namespace {
+
+absl::Status CheckPart(const std::vector<Spectrum>& parts, std::size_t k) {
+  const Spectrum& part = parts[k];
+  const Spectrum& first = parts.front();
+  const auto refuse = [&](const std::string& what) {
+    return absl::InvalidArgumentError(absl::StrCat("part ", k + 1, " (", part.source, ") ", what));
+  };
+  if (part.samples < 2) {
+    return refuse(absl::StrCat("is of ", part.samples, " samples, expected at least 2"));
+  }
+  if (part.shape != first.shape) {
+    return refuse(absl::StrCat("is of samples of the shape [", absl::StrJoin(part.shape, ", "),
+                               "], expected [", absl::StrJoin(first.shape, ", "),
+                               "] as in the first"));
+  }
+  if (part.scaling != first.scaling) {
+    return refuse(absl::StrCat("has the scaling \"", part.scaling.text, "\", expected \"",
+                               first.scaling.text, "\" as in the first"));
+  }
+  if (part.shrinkage_rule != "none") {
+    return refuse(
+        absl::StrCat("was shrunk by ", part.shrinkage_rule,
+                     ", expected the plain covariance: analyze the parts without --shrink"));
+  }
+  for (std::size_t j = 0; j < k; ++j) {
+    if (parts[j].samples == part.samples && parts[j].mean == part.mean &&
+        parts[j].covariance == part.covariance) {
+      return refuse(absl::StrCat("is the same data as part ", j + 1, " (", parts[j].source,
+                                 "), expected parts without common samples"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+// Moments of a growing set: sums of powers of the deviations from the mean.
+struct Sums {
+  double n = 0;
+  std::vector<double> mean, m2, m3, m4, comoment;
+};
+
+Sums SumsOf(const Spectrum& part, bool with_shape) {
+  Sums out;
+  const std::size_t d = part.mean.size();
+  out.n = static_cast<double>(part.samples);
+  out.mean = part.mean;
+  out.comoment = part.covariance;
+  for (double& value : out.comoment) value *= out.n - 1;
+  for (std::size_t i = 0; i < d; ++i) {
+    const double m2 = out.comoment[i * d + i];
+    out.m2.push_back(m2);
+    if (!with_shape) continue;
+    out.m3.push_back(part.diagonal.skewness[i] * m2 * std::sqrt(m2 / out.n));
+    out.m4.push_back(part.diagonal.kurtosis[i] * m2 * m2 / out.n);
+  }
+  return out;
+}
+
+// The pairwise formulas that MomentAccumulator uses, for two sets of any size.
+void Add(const Sums& b, Sums& a, bool with_shape) {
+  const std::size_t d = a.mean.size();
+  const double n = a.n + b.n, fa = a.n / n, fb = b.n / n;
+  std::vector<double> bridge(d);
+  for (std::size_t i = 0; i < d; ++i) {
+    const double delta = b.mean[i] - a.mean[i], square = delta * delta;
+    bridge[i] = std::sqrt(a.n * fb) * delta;
+    if (with_shape) {
+      a.m4[i] += b.m4[i] + square * square * a.n * fb * (fa * fa - fa * fb + fb * fb) +
+                 6 * square * (fa * fa * b.m2[i] + fb * fb * a.m2[i]) +
+                 4 * delta * (fa * b.m3[i] - fb * a.m3[i]);
+      a.m3[i] += b.m3[i] + square * delta * a.n * fb * (fa - fb) +
+                 3 * delta * (fa * b.m2[i] - fb * a.m2[i]);
+    }
+    a.m2[i] += b.m2[i] + square * a.n * fb;
+    a.mean[i] += delta * fb;
+  }
+  for (std::size_t i = 0; i < d; ++i) {
+    for (std::size_t j = 0; j < d; ++j) {
+      a.comoment[i * d + j] += b.comoment[i * d + j] + bridge[i] * bridge[j];
+    }
+  }
+  a.n = n;
+}
+
+absl::StatusOr<Spectrum> Merge(const std::vector<Spectrum>& parts, const EstimateOptions& options) {
+  if (parts.empty()) return absl::InvalidArgumentError("there is no spectrum to merge");
+  bool with_shape = true;
+  for (std::size_t k = 0; k < parts.size(); ++k) {
+    MP_RETURN_IF_ERROR(CheckPart(parts, k));
+    with_shape = with_shape && !parts[k].diagonal.kurtosis.empty();
+  }
+  Spectrum out;
+  out.source = options.source;
+  out.source_sha256 = options.source_sha256;
+  out.shape = parts.front().shape;
+  out.scaling = parts.front().scaling;
+  out.confidence = options.confidence;
+  Sums sums = SumsOf(parts.front(), with_shape);
+  for (std::size_t k = 0; k < parts.size(); ++k) {
+    out.samples += parts[k].samples;
+    out.skipped += parts[k].skipped;
+    if (k > 0) Add(SumsOf(parts[k], with_shape), sums, with_shape);
+  }
+  out.mean = std::move(sums.mean);
+  out.covariance = std::move(sums.comoment);
+  for (double& value : out.covariance) value /= sums.n - 1;
+  for (std::size_t i = 0; i < sums.m3.size(); ++i) {
+    const double m2 = sums.m2[i];
+    const double skewness = sums.m3[i] / m2 / std::sqrt(m2) * std::sqrt(sums.n);
+    const double kurtosis = sums.m4[i] / m2 / m2 * sums.n;
+    const bool known = m2 > 0 && std::isfinite(skewness) && std::isfinite(kurtosis);
+    out.diagonal.skewness.push_back(known ? skewness : 0.0);
+    out.diagonal.kurtosis.push_back(known ? std::max(1.0, kurtosis) : 3.0);
+  }
+  MP_RETURN_IF_ERROR(FinishSpectrum(out, options, nullptr));
+  return out;
+}
+
+}  // namespace
+
+absl::StatusOr<Spectrum> MergeSpectra(const std::vector<Spectrum>& parts,
+                                      const EstimateOptions& options) {
+  try {
+    return Merge(parts, options);
+  } catch (const std::bad_alloc&) {
+    return absl::ResourceExhaustedError("out of memory for the merged covariance");
+  }
+}
+
+}  // namespace mergeplan

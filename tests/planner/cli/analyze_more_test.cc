@@ -1,0 +1,193 @@
+// What analyze says of channels, bases, errors, normality and scaling; parts and mixtures.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <random>
+
+#include "planner/base/file.h"
+#include "planner/data/npz.h"
+#include "planner/mixture/mixture_io.h"
+#include "planner/spectrum/spectrum.h"
+#include "tests/planner/cli/command_line.h"
+
+namespace mergeplan {
+namespace {
+
+using nlohmann::json;
+using testing::HasSubstr;
+
+// Pictures of 2 channels of 4 x 4: channel c is 3 c + 2 common + own. Or two modes.
+std::string MakePictures(const std::string& folder, double apart = 0) {
+  std::mt19937_64 random(5);
+  std::normal_distribution<double> normal;
+  std::vector<double> values;
+  for (int k = 0; k < 1500; ++k) {
+    const double side = apart * (normal(random) > 0 ? 1 : -1) / 2;
+    for (int c = 0; c < 2; ++c) {
+      const double common = normal(random);
+      for (int p = 0; p < 16; ++p) values.push_back(3 * c + 2 * common + normal(random) + side);
+    }
+  }
+  NpzWriter npz;
+  npz.Add("z", {1500, 2, 4, 4}, values);
+  const std::string path = folder + "/pictures.npz";
+  EXPECT_TRUE(npz.Write(path).ok());
+  return path;
+}
+
+TEST(AnalyzeMore, ChannelsBasesAndErrors) {
+  const std::string folder = TestFolder(), data = MakePictures(folder);
+  const Outcome run = RunMergeplan("analyze '" + data +
+                                   "' --per-channel --bootstrap 50 --shrink oas "
+                                   "--scaling-curve -T 8 --schedule cosine -s 1.6 --json");
+  ASSERT_EQ(run.code, 0) << run.err;
+  const json result = json::parse(run.out);
+  ASSERT_EQ(result["latents_std"].size(), 2u);
+  EXPECT_NEAR(result["latents_mean"][1], 3, 0.25);
+  EXPECT_NEAR(result["latents_std"][0], std::sqrt(5.0), 0.1);
+  EXPECT_NEAR(result["scaling"]["scaling_factor"], 1 / std::sqrt(5 + 2.25), 0.01);
+  EXPECT_NEAR(result["scaling"]["shift_factor"], 1.5, 0.15);
+  EXPECT_EQ(result["scaling"]["errors"], "fourth-moment");
+  EXPECT_EQ(result["basis"], "dct");
+  EXPECT_EQ(result["bases"]["dct"]["interval"], "bootstrap");
+  EXPECT_EQ(result["bases"]["dct"]["standard_errors_from_one"].size(), 32u);
+  EXPECT_EQ(result["shrinkage"]["rule"], "oas");
+  EXPECT_EQ(result["gaussianity"]["verdict"], "gaussian");
+  EXPECT_EQ(result["multimodal"], false);
+  const json& curve = result["scaling_curve"];
+  EXPECT_EQ(curve.size(), 26u);
+  EXPECT_EQ(curve.front()["factor"], 0.125);
+  EXPECT_EQ(curve.back()["regime"], "high");
+  int marked = 0;
+  for (const json& point : curve) {
+    marked += point.contains("mark");
+    EXPECT_LE(point["plan_lower_bound"], point["objective"]);
+    if (point["factor"] == 1.0) {
+      EXPECT_EQ(point["recommended_strategy"], result["recommended_strategy"]);
+    }
+  }
+  EXPECT_EQ(marked, 2);
+  // A plan along the DCT's axes, and its file.
+  const Outcome plan =
+      RunMergeplan("plan '" + data + "' --basis dct -T 8 --schedule cosine -s 1 --json");
+  ASSERT_EQ(plan.code, 0) << plan.err;
+  EXPECT_EQ(RunMergeplan("analyze '" + data + "' --no-gaussianity").code, 0);
+}
+
+TEST(AnalyzeMore, SeveralModesAreSaidAndFitted) {
+  const std::string folder = TestFolder(), data = MakePictures(folder, 12);
+  const Outcome run = RunMergeplan("analyze '" + data + "' --json");
+  ASSERT_EQ(run.code, 0) << run.err;
+  const json result = json::parse(run.out);
+  EXPECT_EQ(result["multimodal"], true);
+  EXPECT_THAT(result["gaussianity"]["words"].get<std::string>(),
+              HasSubstr("mergeplan mixture fit"));
+  const std::string mixture = folder + "/mixture.toml";
+  const Outcome fit = RunMergeplan("mixture fit '" + data +
+                                   "' --covariance low-rank --rank 2 "
+                                   "--components 1..3 -o '" +
+                                   mixture + "' --json");
+  ASSERT_EQ(fit.code, 0) << fit.err;
+  EXPECT_EQ(json::parse(fit.out)["components"], 2);
+  const auto read = ReadMixture(mixture);
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_EQ(read->components(), 2);
+  EXPECT_NEAR(read->weights()[0], 0.5, 0.05);
+  EXPECT_EQ(RunMergeplan("plan '" + mixture + "' -T 4 --schedule cosine -s 1").code, 0);
+}
+
+TEST(AnalyzeMore, PartsAreMergedAndFinishedOnesNotReadAgain) {
+  const std::string folder = TestFolder(), data = MakePictures(folder);
+  const std::string all = "'" + folder + "/all.toml'";
+  ASSERT_EQ(RunMergeplan("analyze '" + data + "' -o " + all).code, 0);
+  std::string parts;
+  for (int k = 1; k <= 3; ++k) {
+    const std::string part = "'" + folder + "/part " + std::to_string(k) + ".toml'";
+    ASSERT_EQ(RunMergeplan("analyze '" + data + "' --no-gaussianity --shard " + std::to_string(k) +
+                           "/3 -o " + part)
+                  .code,
+              0);
+    parts += " " + part;
+  }
+  const Outcome merged =
+      RunMergeplan("spectrum merge" + parts + " -o '" + folder + "/merged.toml'");
+  ASSERT_EQ(merged.code, 0) << merged.err;
+  const auto whole = ReadSpectrum(folder + "/all.toml"),
+             joined = ReadSpectrum(folder + "/merged.toml");
+  ASSERT_TRUE(whole.ok() && joined.ok());
+  EXPECT_EQ(joined->samples, 1500);
+  for (std::size_t e = 0; e < whole->covariance.size(); ++e) {
+    EXPECT_NEAR(joined->covariance[e], whole->covariance[e], 1e-12);
+  }
+  // Parts that are there are not read: one of them, changed by hand, shows in the result. One that
+  // is missing is.
+  const std::string points = " --shards 3 --checkpoint '" + folder + "/parts' --json";
+  ASSERT_EQ(RunMergeplan("analyze '" + data + "'" + points).code, 0);
+  const std::string second = folder + "/parts/part-2-of-3.toml";
+  const auto part = ReadSpectrum(second);
+  ASSERT_TRUE(part.ok());
+  Spectrum changed = *part;
+  changed.samples += 1000;
+  ASSERT_TRUE(WriteSpectrum(changed, second).ok());
+  std::filesystem::remove(folder + "/parts/part-3-of-3.npz");
+  const Outcome again = RunMergeplan("analyze '" + data + "'" + points);
+  ASSERT_EQ(again.code, 0) << again.err;
+  EXPECT_EQ(json::parse(again.out)["samples"], 2500);
+  EXPECT_THAT(again.err, HasSubstr("part-3-of-3.toml is of other data or damaged"));
+}
+
+TEST(AnalyzeMore, StandardInputIsReadAsAFileIs) {
+  const std::string folder = TestFolder(), data = MakePictures(folder);
+  const Outcome file = RunMergeplan("analyze '" + data + "' --json");
+  // RunMergeplan itself closes stdin.
+  ASSERT_EQ(RunMergeplan("--version", "\"${MERGEPLAN_BIN:-mergeplan}\" analyze - --json < '" +
+                                          data + "' > '" + folder + "/piped.json'")
+                .code,
+            0);
+  const json a = json::parse(file.out), b = json::parse(*ReadFile(folder + "/piped.json"));
+  EXPECT_EQ(a["variances"], b["variances"]);
+  EXPECT_EQ(a["bases"]["pca"]["variances_low"], b["bases"]["pca"]["variances_low"]);
+}
+
+TEST(AnalyzeMore, WrongFlagsAreMisuse) {
+  const std::string folder = TestFolder(), data = MakePictures(folder);
+  for (const auto& [flags, says] :
+       {std::pair<std::string, std::string>{"--shrink most", "expected none, oas or ledoit-wolf"},
+        {"--bootstrap 1", "at least 2"},
+        {"--shard 4/3", "I/N"},
+        {"--shard x", "I/N"},
+        {"--shards 3", "belong together"},
+        {"--scaling-range 1:2", "without --scaling-curve"},
+        {"--scaling-curve --scaling-range 2:1", "LOW:HIGH"},
+        {"--basis fourier", "diagonal, dct or pca"}}) {
+    const Outcome run = RunMergeplan("analyze '" + data + "' " + flags);
+    EXPECT_EQ(run.code, 2) << flags;
+    EXPECT_THAT(run.err, HasSubstr(says));
+  }
+  for (const auto& [flags, says] :
+       {std::pair<std::string, std::string>{"--components 0", "--components"},
+        {"--components 3..2", "--components"},
+        {"--covariance odd", "--covariance"},
+        {"--rank 2", "without --covariance low-rank"},
+        {"--covariance low-rank", "--rank is missing"},
+        {"-o x.npz", "ending is for arrays"}}) {
+    const Outcome run = RunMergeplan("mixture fit '" + data + "' " + flags);
+    EXPECT_EQ(run.code, 2) << flags << run.err;
+    EXPECT_THAT(run.err, HasSubstr(says));
+  }
+  NpzWriter npz;
+  npz.Add("z", {20, 2}, std::vector<double>(40, 1));
+  ASSERT_TRUE(npz.Write(folder + "/flat.npz").ok());
+  EXPECT_THAT(RunMergeplan("analyze '" + folder + "/flat.npz' --basis dct").err,
+              HasSubstr("spatial axes"));
+  const Outcome same = RunMergeplan("analyze '" + folder + "/flat.npz' --json --scaling-curve");
+  EXPECT_EQ(same.code, 0) << same.err;
+  EXPECT_EQ(json::parse(same.out)["scaling"]["scaling_factor"], 0.0);
+  EXPECT_EQ(RunMergeplan("mixture fit '" + folder + "/flat.npz'").code, 1);
+}
+
+}  // namespace
+}  // namespace mergeplan
