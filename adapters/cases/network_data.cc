@@ -1,10 +1,16 @@
 #include "adapters/cases/network_data.h"
 
 #include <ATen/ATen.h>
+#include <c10/core/GradMode.h>
 
+#include <cstdint>
 #include <filesystem>
 #include <string_view>
+#include <utility>
+#include <vector>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "adapters/network/data.h"
 #include "planner/base/file.h"
 #include "planner/base/status_macros.h"
@@ -47,6 +53,30 @@ absl::StatusOr<LoadedData> LoadTrainingData(const std::string& path, const std::
   out.sha256 = Sha256(std::string_view(static_cast<const char*>(bytes.const_data_ptr()),
                                        static_cast<std::size_t>(bytes.nbytes())));
   return out;
+}
+
+absl::Status TryNetworks(const network::NetworkSteps& steps, network::Module& student,
+                         network::Teacher& teacher, const Device& device) {
+  std::vector<std::int64_t> shape = steps.signature().shape;
+  shape.insert(shape.begin(), 3);
+  const int T = steps.schedule().steps();
+  const at::Tensor z = at::zeros(shape, StatesOf(steps, device));
+  const c10::NoGradGuard no_gradients;
+  const auto check = [&](const char* who, const absl::StatusOr<at::Tensor>& out) {
+    const std::string where = absl::StrCat("the ", who, ", tried on zeros at level ", T, ": ");
+    if (!out.ok()) {
+      return absl::Status(out.status().code(),
+                          absl::StrCat(where, std::string(out.status().message()),
+                                       "; see shape, arguments, time and dtype of its sidecar"));
+    }
+    if (at::isfinite(*out).all().item<bool>()) return absl::OkStatus();
+    return absl::FailedPreconditionError(
+        absl::StrCat(where,
+                     "gives numbers that are not finite, expected finite ones; check the "
+                     "network, its weights and the schedule"));
+  };
+  MP_RETURN_IF_ERROR(check("student's network", steps.Jump(student, z, T, T - 1)));
+  return check("teacher", teacher.Jump(z, T, T - 1));
 }
 
 std::string AbsolutePath(const std::string& path) {

@@ -10,6 +10,7 @@
 #include "adapters/network/module.h"
 #include "adapters/network/signature.h"
 #include "adapters/network/steps.h"
+#include "adapters/network/teachers.h"
 #include "adapters/runtime/device.h"
 
 namespace mergeplan {
@@ -21,6 +22,11 @@ at::TensorOptions StatesOf(const network::NetworkSteps& steps, const Device& dev
 // To the device, with numbers of the signature's type.
 absl::Status MoveNetwork(network::Module& module, const Device& device,
                          const network::Signature& signature);
+
+// One step of student and teacher on zeros: what cannot run at all is said before a run's folder is
+// made. Errors name which of them.
+absl::Status TryNetworks(const network::NetworkSteps& steps, network::Module& student,
+                         network::Teacher& teacher, const Device& device);
 
 struct LoadedData {
   at::Tensor samples;  // [N, shape], on the CPU

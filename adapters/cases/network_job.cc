@@ -88,6 +88,11 @@ absl::Status LoadNetworks(const DistillArguments& arguments, NetworkJob* job) {
     signature.dtype = teacher_signature.dtype = *arguments.dtype;
   }
   job->dtype = signature.dtype;
+  if (job->dtype != "float32" && job->options.precision != "full") {
+    return Misuse(absl::StrCat("--precision ", job->options.precision,
+                               ": is for networks of float32, this one is ", job->dtype,
+                               "; add --dtype float32, or leave the option out"));
+  }
   MP_RETURN_IF_ERROR(MoveNetwork(*job->student.module, job->device, signature));
   MP_ASSIGN_OR_RETURN(const network::Precision precision,
                       network::ParsePrecision(job->options.precision));
@@ -209,8 +214,24 @@ absl::Status FindSpectrum(const DistillArguments& arguments, NetworkJob* job) {
   return absl::OkStatus();
 }
 
+// Are the variances those of the network's data?
+absl::Status CheckSpectrum(const DistillArguments& arguments, NetworkJob* job) {
+  const std::int64_t d = job->student.signature.dimensions();
+  const int found = job->document.dimensions();
+  if (!job->has_spectrum || found == d) return absl::OkStatus();
+  if (arguments.network.spectrum) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--spectrum ", *arguments.network.spectrum, ": has ", found,
+                     " dimensions, the network's samples ", d,
+                     "; give the spectrum of its data, or leave the option out"));
+  }
+  job->has_spectrum = false;  // of a plan that was made for something else: nothing is predicted
+  return absl::OkStatus();
+}
+
 absl::Status Finish(const DistillArguments& arguments, NetworkJob* job) {
   MP_RETURN_IF_ERROR(LoadNetworks(arguments, job));
+  MP_RETURN_IF_ERROR(CheckSpectrum(arguments, job));
   SettleDefaults(job);
   if (job->teacher == nullptr) {
     MP_RETURN_IF_ERROR(LoadAnalytic(arguments, job));
@@ -290,6 +311,9 @@ absl::StatusOr<NetworkJob> NewNetworkJob(const DistillArguments& arguments,
   }
   MP_RETURN_IF_ERROR(OpenDeviceOf(arguments.device.value_or("cpu"), &job));
   MP_ASSIGN_OR_RETURN(job.document, FlowQuestion(arguments, Init::kChildJump, &job.schedule));
+  if (arguments.plan) {
+    MP_ASSIGN_OR_RETURN(job.schedule, WholeScheduleOf(job.document));
+  }
   if (IsNetwork(job.teacher_name)) {
     MP_RETURN_IF_ERROR(FindSpectrum(arguments, &job));
   } else if (arguments.network.spectrum) {
@@ -369,7 +393,7 @@ absl::StatusOr<NetworkJob> ResumedNetworkJob(const DistillArguments& arguments,
   job.batch = info.batch;
   job.memory = 1e6 * arguments.network.memory.value_or(0);
   MP_RETURN_IF_ERROR(OpenDeviceOf(arguments.device.value_or(info.device), &job));
-  job.schedule = ScheduleOf(job.document);
+  MP_ASSIGN_OR_RETURN(job.schedule, WholeScheduleOf(job.document));
   const PlanDocument document = job.document;
   MP_RETURN_IF_ERROR(Finish(settled, &job));
   job.document = document;

@@ -159,6 +159,9 @@ absl::Status NetworkTraining::WriteResult(const std::string& folder) {
 absl::StatusOr<std::shared_ptr<const RunCase>> NewNetworkRun(const DistillArguments& arguments,
                                                              PlannerServices& services) {
   MP_ASSIGN_OR_RETURN(NetworkJob job, NewNetworkJob(arguments, services));
+  // What would end the run at once should not leave a folder.
+  MP_RETURN_IF_ERROR(TryNetworks(*job.steps, *job.student.module, *job.teacher, job.device));
+  MP_RETURN_IF_ERROR(NetworkTraining::Create(job, {}).status());
   return MakeRun(std::move(job));
 }
 

@@ -94,9 +94,9 @@ absl::StatusOr<std::unique_ptr<Trainer>> Trainer::Create(std::unique_ptr<Module>
 
 absl::Status Trainer::NotFinite(const std::string& what) const {
   return absl::FailedPreconditionError(absl::StrCat(
-      what, " of update ", updates_ + 1, " of ", options_.updates,
+      what, " at update ", updates_ + 1, " of ", options_.updates,
       ", expected finite numbers; the state keeps the parameters from before it. Lower the "
-      "learning rate, or use clip-norm, warmup or full precision"));
+      "learning rate (--lr), or use --clip-norm, --warmup or --precision full"));
 }
 
 absl::StatusOr<double> Trainer::Backward(const at::Tensor& loss, double factor) {

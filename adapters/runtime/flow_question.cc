@@ -1,6 +1,7 @@
 #include "adapters/runtime/flow_question.h"
 
 #include <cmath>
+#include <filesystem>
 #include <string>
 #include <utility>
 
@@ -42,7 +43,11 @@ absl::StatusOr<PlanDocument> FromOptions(const DistillArguments& arguments, Init
       LoadSchedule(*arguments.schedule, arguments.teacher_steps);
   if (!schedule.ok()) return AsMisuse(schedule.status());
   PlanDocument document;
-  document.schedule_spec = *arguments.schedule;
+  // A file is named so that it is found from anywhere.
+  std::error_code unknown;
+  document.schedule_spec = std::filesystem::is_regular_file(*arguments.schedule, unknown)
+                               ? std::filesystem::absolute(*arguments.schedule).string()
+                               : *arguments.schedule;
   document.alpha = schedule->alpha;
   document.sigma = schedule->sigma;
   document.data_scale = schedule->data_scale;

@@ -35,7 +35,7 @@ struct Whole {
   std::int64_t least;
 };
 constexpr Whole kWholes[] = {{"iterations", &NetworkOptions::iterations, 1},
-                             {"total-updates", &NetworkOptions::total_updates, 0},
+                             {"total-updates", &NetworkOptions::total_updates, 1},
                              {"fit-iterations", &NetworkOptions::fit_updates, -1},
                              {"pool-rows", &NetworkOptions::pool_rows, 0},
                              {"held-out-rows", &NetworkOptions::held_out_rows, 2}};
@@ -165,7 +165,7 @@ std::map<std::string, std::string> NetworkOptions::Texts() const {
     texts[option.name] = this->*option.member ? option.yes : option.no;
   }
   // What is not used is not said.
-  if (total_updates > 0) texts.erase("iterations");
+  texts.erase(total_updates > 0 ? "iterations" : "total-updates");
   if (weighting != "min-snr-gamma") texts.erase("gamma");
   if (inputs.empty()) texts.erase("inputs");
   return texts;

@@ -1,5 +1,6 @@
 #include "adapters/runtime/strategy.h"
 
+#include <cmath>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -39,6 +40,34 @@ Schedule ScheduleOf(const PlanDocument& document) {
   schedule.level_scale.assign(document.alpha.size(), 1.0);
   schedule.data_scale = document.data_scale;
   return schedule;
+}
+
+absl::StatusOr<Schedule> WholeScheduleOf(const PlanDocument& document) {
+  const std::string next =
+      "; networks are told timesteps and native noise, which a plan does not keep: bring the "
+      "schedule's file back where it was, or plan again";
+  absl::StatusOr<Schedule> loaded =
+      LoadSchedule(document.schedule_spec, document.plan.teacher_steps());
+  if (!loaded.ok()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("the plan's schedule '", document.schedule_spec, "' cannot be loaded (",
+                     std::string(loaded.status().message()), ")", next));
+  }
+  const auto close = [](const std::vector<double>& a, const std::vector<double>& b) {
+    if (a.size() != b.size()) return false;
+    for (size_t t = 0; t < a.size(); ++t) {
+      if (std::abs(a[t] - b[t]) > 1e-9 * (1 + std::abs(b[t]))) return false;
+    }
+    return true;
+  };
+  if (!close(loaded->alpha, document.alpha) || !close(loaded->sigma, document.sigma)) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("the plan's schedule '", document.schedule_spec,
+                     "' has other noise levels now than the plan", next));
+  }
+  loaded->alpha = document.alpha;
+  loaded->sigma = document.sigma;
+  return loaded;
 }
 
 PlanRequest RequestOf(const PlanDocument& document, Schedule schedule, int student_steps) {

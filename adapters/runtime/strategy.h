@@ -29,6 +29,10 @@ absl::StatusOr<std::shared_ptr<const Plugin>> OldPlugin(const RunInfo& info,
 
 // The schedule that a plan's file keeps.
 Schedule ScheduleOf(const PlanDocument& document);
+// The same with what the file does not keep (timesteps, native scales), which networks are told: by
+// loading the schedule again. FAILED_PRECONDITION where that gives other noise levels than the plan
+// has, or nothing.
+absl::StatusOr<Schedule> WholeScheduleOf(const PlanDocument& document);
 // What a plugin is asked for a document that has no plan yet.
 PlanRequest RequestOf(const PlanDocument& document, Schedule schedule, int student_steps);
 

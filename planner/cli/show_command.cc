@@ -12,6 +12,7 @@
 #include "planner/cli/answer.h"
 #include "planner/cli/command.h"
 #include "planner/cli/flags.h"
+#include "planner/plan/costs.h"
 #include "planner/plan/io/document.h"
 #include "planner/report/arcs.h"
 
@@ -52,8 +53,8 @@ absl::Status RunShow(const ShowFlags& flags) {
               document.lower_bound, document.status.c_str());
   std::printf("%s\n\n", document.guarantee.c_str());
   std::vector<StrategyFigures> rows = document.strategies;
-  rows.push_back(
-      {"plan", document.objective, document.objective_equal_total_time, document.plan.size()});
+  rows.push_back({"plan", document.objective, document.objective_equal_total_time,
+                  document.plan.size(), CostsOf(document.plan)});
   std::printf("%s", FiguresTable(rows).c_str());
   if (!flags.svg.empty()) std::printf("\npicture written to %s\n", flags.svg.c_str());
   return absl::OkStatus();

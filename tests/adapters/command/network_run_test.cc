@@ -149,6 +149,8 @@ TEST_F(NetworkRun, OptionsAreChecked) {
       {{"--draws", "chi2"}, "--draws: network students have no such option"},
       {{"--hidden", "5"}, "--hidden: is of affine mixtures of experts"},
       {{"--dtype", "float16"}, "--precision bf16 or fp16"},
+      {{"--dtype", "float64", "--precision", "bf16"},
+       "--precision bf16: is for networks of float32"},
       {{"--total-updates", "9"}, "--total-updates 9 and --iterations 30: give one of them"},
       {{"--basis", "pca"}, "--basis: is of --spectrum"},
       {{"--memory", "0"}, "--memory 0: expected a number above 0"},
@@ -198,6 +200,50 @@ TEST_F(NetworkRun, ARunThatGoesOnIsTheSame) {
   const Outcome other = resume({});
   EXPECT_EQ(other.code, 1);
   EXPECT_THAT(other.err, AllOf(HasSubstr("is not the teacher"), HasSubstr("--teacher")));
+}
+
+// Timesteps are not in a plan's file: they come from the schedule, also where a run goes on and
+// where a plan is executed.
+TEST_F(NetworkRun, NetworksThatAreToldTimestepsGoOn) {
+  network::Signature signature = SmallSignature(2);
+  signature.time = network::TimeKind::kTimestep;
+  ASSERT_TRUE(network::SaveScript(*SmallNetwork(signature, 16, 5), signature, File("a net")).ok());
+  std::vector<std::string> a = Small("run", Network());
+  for (size_t i = 0; i + 1 < a.size(); ++i) {
+    if (a[i] == "--schedule") a[i + 1] = "ddpm-linear";
+  }
+  const Outcome first = Run(a);
+  ASSERT_EQ(first.code, 0) << first.err;
+  const Outcome resumed = Run({"distill", "--resume", "-o", File("run"), "--quiet"});
+  EXPECT_EQ(resumed.code, 0) << resumed.err;
+  std::vector<std::string> planned = Small("planned", Network());
+  planned.erase(planned.begin() + 1, planned.begin() + 7);  // strategy, steps, schedule
+  planned.insert(planned.end(), {"--plan", File("run") + "/plan.toml"});
+  const Outcome second = Run(planned);
+  ASSERT_EQ(second.code, 0) << second.err;
+  EXPECT_EQ(Array("run", "loss"), Array("planned", "loss"));
+}
+
+// What cannot run at all leaves no folder.
+TEST_F(NetworkRun, NetworksThatCannotRunAreSaidBeforeAnythingIsWritten) {
+  const network::Signature signature = SmallSignature(2);
+  const std::vector<std::pair<std::string, std::string>> cases = {
+      {"return z * float('nan')", "gives numbers that are not finite"},
+      {"return z[:, :1]", "tried on zeros at level 4"},
+      {"return z @ z", "tried on zeros at level 4"}};
+  for (const auto& [body, message] : cases) {
+    ASSERT_TRUE(network::SaveScript(*network::testing::NetworkOf(signature, body), signature,
+                                    File("broken"))
+                    .ok());
+    const Outcome outcome = Run(Small("run", "script:" + File("broken") + "/model.toml"));
+    EXPECT_EQ(outcome.code, 1) << body;
+    EXPECT_THAT(outcome.err, HasSubstr(message));
+    EXPECT_FALSE(std::filesystem::exists(File("run")));
+  }
+  ASSERT_TRUE(WriteSpectrum(testing::MakeSpectrum({1, 2, 3}), File("three.toml")).ok());
+  const Outcome wrong = Run(Small("run", Network(), {"--spectrum", File("three.toml")}));
+  EXPECT_EQ(wrong.code, 1);
+  EXPECT_THAT(wrong.err, HasSubstr("has 3 dimensions, the network's samples 2"));
 }
 
 TEST_F(NetworkRun, BenchComparesStrategiesUnderBothBudgets) {
