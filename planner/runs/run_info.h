@@ -12,8 +12,8 @@ namespace mergeplan {
 // Kinds of teachers, as `--teacher KIND:FILE` names them.
 inline constexpr char kAnalyticTeacher[] = "analytic";  // FILE: spectrum.toml
 inline constexpr char kMixtureTeacher[] = "mixture";    // FILE: mixture.toml
-inline constexpr char kScriptTeacher[] = "script";      // FILE: a TorchScript network, or its sidecar
-inline constexpr char kUnetTeacher[] = "unet";          // FILE: a folder of diffusers' UNet2DModel
+inline constexpr char kScriptTeacher[] = "script";  // FILE: a TorchScript network, or its sidecar
+inline constexpr char kUnetTeacher[] = "unet";      // FILE: a folder of diffusers' UNet2DModel
 // Kinds of students.
 inline constexpr char kLinearStudent[] = "linear";    // a multiplication for every dimension
 inline constexpr char kExpertsStudent[] = "experts";  // affine mixtures of experts
