@@ -51,7 +51,7 @@ std::string Torch(const std::string& pickle, const std::string& data) {
 
 const std::vector<float> kValues = {1, 2, 3, 4, 5, 6, 7, 8.5};
 
-TEST(Safetensors, AreReadByName) {
+TEST(SafetensorsSamples, AreReadByName) {
   const TempFolder folder;
   const std::string one = folder.Write(
       "a b.safetensors",
@@ -76,7 +76,7 @@ TEST(Safetensors, AreReadByName) {
   EXPECT_THAT(ReadAll(two, skip)->values, ElementsAre(1, -2.5));
 }
 
-TEST(Safetensors, DamageIsNamed) {
+TEST(SafetensorsSamples, DamageIsNamed) {
   const TempFolder folder;
   const std::string header = R"({"z":{"dtype":"F32","shape":[4,2],"data_offsets":[0,32]}})";
   const auto says = [&](const std::string& bytes) {
