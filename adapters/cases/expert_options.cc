@@ -1,23 +1,17 @@
 #include "adapters/cases/expert_options.h"
 
-#include <charconv>
 #include <cmath>
 #include <functional>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "planner/base/shortest.h"
 #include "planner/base/status_macros.h"
 
 namespace mergeplan {
 namespace {
 
 using experts::ExecutorOptions;
-
-// The fewest digits that mean the number.
-std::string Text(double value) {
-  char digits[32];
-  return {digits, std::to_chars(digits, digits + sizeof(digits), value).ptr};
-}
 
 absl::Status Wrong(const std::string& option, const std::string& text,
                    const std::string& expected) {
@@ -76,7 +70,7 @@ absl::StatusOr<std::map<std::string, std::string>> ExpertTexts(const DistillArgu
   std::map<std::string, std::string> texts = arguments.training;
   const ExpertArguments& experts = arguments.experts;
   if (arguments.iterations) texts["iterations"] = absl::StrCat(*arguments.iterations);
-  if (arguments.lr) texts["lr"] = Text(*arguments.lr);
+  if (arguments.lr) texts["lr"] = ShortestText(*arguments.lr);
   if (experts.fit_iterations) texts["fit-iterations"] = absl::StrCat(*experts.fit_iterations);
   if (experts.experts) texts["experts"] = absl::StrCat(*experts.experts);
   if (experts.hidden) texts["hidden"] = absl::StrCat(*experts.hidden);
@@ -89,10 +83,10 @@ std::map<std::string, std::string> ToTexts(const ExecutorOptions& options) {
           {"fit-iterations", absl::StrCat(options.fit_updates)},
           {"experts", absl::StrCat(options.shape.experts)},
           {"hidden", absl::StrCat(options.shape.hidden)},
-          {"lr", Text(options.optimizer.lr)},
-          {"beta1", Text(options.optimizer.beta1)},
-          {"beta2", Text(options.optimizer.beta2)},
-          {"eps", Text(options.optimizer.epsilon)},
+          {"lr", ShortestText(options.optimizer.lr)},
+          {"beta1", ShortestText(options.optimizer.beta1)},
+          {"beta2", ShortestText(options.optimizer.beta2)},
+          {"eps", ShortestText(options.optimizer.epsilon)},
           {"optimizer", std::string(ToString(options.optimizer.kind))},
           {"draws", options.inputs == experts::InputKind::kPool ? kPool : kFresh}};
 }

@@ -245,17 +245,12 @@ absl::StatusOr<Job> ResumedJob(const DistillArguments& arguments, const RunFolde
     return absl::DataLossError(absl::StrCat(
         folder.File("run.toml"), ": training: ", std::string(recipe.status().message())));
   }
-  const std::map<std::string, std::string> had = recipe->Options();
-  for (const auto& [option, value] : arguments.training) {
-    // The whole recipe with this one option as given: numbers may be written in other ways.
-    std::map<std::string, std::string> changed = had;
-    changed[option] = value;
-    const absl::StatusOr<Recipe> other = Recipe::Parse(changed);
-    if (other.ok() && *other == *recipe) continue;
-    const auto own = had.find(option);
-    return DiffersFromRun(folder, absl::StrCat("--", option), value,
-                          own != had.end() ? own->second : "no such option");
-  }
+  MP_RETURN_IF_ERROR(
+      CheckTraining(folder, arguments.training, info.training,
+                    [](const auto& texts) -> absl::StatusOr<std::map<std::string, std::string>> {
+                      MP_ASSIGN_OR_RETURN(const auto options, Recipe::Parse(texts));
+                      return options.Options();
+                    }));
   DistillArguments settled = arguments;
   settled.dtype = info.dtype;
   if (!settled.device) settled.device = info.device;

@@ -1,12 +1,12 @@
 #include "adapters/cases/gaussian_run.h"
 
-#include <filesystem>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "adapters/cases/cases.h"
 #include "adapters/cases/checkpoint.h"
 #include "adapters/cases/gaussian_result.h"
+#include "adapters/runtime/strategy.h"
 #include "planner/base/status_macros.h"
 
 namespace mergeplan {
@@ -23,16 +23,11 @@ class GaussianRun : public RunCase {
   const PlanDocument& document() const override { return job_.document; }
 
   RunInfo Info() const override {
-    RunInfo info;
-    info.strategy = job_.plugin->name();
-    info.plugin = std::filesystem::absolute(job_.plugin->manifest().path).string();
-    info.plugin_version = job_.plugin->manifest().version;
-    info.parameters = job_.parameters;
+    RunInfo info = InfoOf(*job_.plugin, job_.parameters, job_.document);
     info.teacher = kAnalyticTeacher;
-    info.teacher_file = std::filesystem::absolute(job_.teacher.path()).string();
+    info.teacher_file = AbsolutePath(job_.teacher.path());
     info.teacher_sha256 = job_.teacher.sha256();
     info.student = kLinearStudent;
-    info.variances_sha256 = VariancesHash(job_.document.variances);
     info.basis = job_.teacher.basis();
     info.seed = static_cast<std::int64_t>(job_.seed);
     info.dtype = ToString(job_.dtype);

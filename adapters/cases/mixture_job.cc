@@ -131,14 +131,12 @@ absl::StatusOr<MixtureJob> ResumedMixtureJob(const DistillArguments& arguments,
     return absl::DataLossError(
         absl::StrCat(folder.File("run.toml"), ": training: ", std::string(had.status().message())));
   }
-  for (const auto& [option, value] : given) {
-    // The whole with this one option as given: numbers may be written in other ways.
-    std::map<std::string, std::string> changed = info.training;
-    changed[option] = value;
-    const auto other = ParseExpertOptions(changed, 1);
-    if (other.ok() && ToTexts(*other) == ToTexts(*had)) continue;
-    return DiffersFromRun(folder, absl::StrCat("--", option), value, ToTexts(*had).at(option));
-  }
+  MP_RETURN_IF_ERROR(
+      CheckTraining(folder, given, info.training,
+                    [](const auto& texts) -> absl::StatusOr<std::map<std::string, std::string>> {
+                      MP_ASSIGN_OR_RETURN(const auto options, ParseExpertOptions(texts, 1));
+                      return ToTexts(options);
+                    }));
 
   std::string path = info.teacher_file;
   if (arguments.teacher) {

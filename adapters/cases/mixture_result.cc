@@ -1,14 +1,13 @@
 #include "adapters/cases/mixture_result.h"
 
 #include <cstdint>
-#include <limits>
 #include <utility>
 #include <vector>
 
 #include "adapters/cases/expert_options.h"
+#include "adapters/cases/teacher_result.h"
 #include "adapters/noise/noise.h"
 #include "planner/base/file.h"
-#include "planner/base/memory.h"
 #include "planner/base/status_macros.h"
 #include "planner/data/npz.h"
 #include "planner/runs/curve_updates.h"
@@ -17,8 +16,6 @@ namespace mergeplan {
 namespace {
 
 using experts::StudentRecord;
-
-constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
 
 // As many rows as show the modes of a few dimensions, and few of many.
 std::int64_t SampleRows(std::int64_t d) { return d <= 64 ? 1024 : 16; }
@@ -110,26 +107,11 @@ absl::Status WriteMixtureResult(const MixtureJob& job, const experts::Executor& 
   MP_ASSIGN_OR_RETURN(const std::string bytes, npz.Bytes());
   MP_RETURN_IF_ERROR(WriteFileAtomically(folder + "/result.npz", bytes));
 
-  RunResult result;
-  result.summary = summary;
-  result.predicted_teacher = summary.predicted;
-  result.achieved_teacher = summary.achieved;
-  result.predicted_surrogate = result.achieved_surrogate = kNone;
-  result.training = ToTexts(job.options);
-  result.dimensions = job.options.shape.dimensions;
-  result.peak_memory_bytes = PeakMemoryBytes();
+  RunResult result = TeacherResult(summary, ToTexts(job.options), job.options.shape.dimensions);
   for (int m = 0; m < plan.size(); ++m) {
-    const Merge& merge = plan.merges()[m];
     const StudentRecord& record = trial.merges[m];
-    MergeRecord entry;
-    static_cast<MergeFigures&>(entry) = record;
-    entry.first = merge.first;
-    entry.last = merge.last;
-    entry.round = merge.round;
-    entry.predicted_error = kNone;
-    entry.achieved_error = record.teacher.mean;
-    entry.standard_error = record.teacher.standard_error;
-    result.merges.push_back(entry);
+    result.merges.push_back(TeacherRecord(plan.merges()[m], record, record.teacher.mean,
+                                          record.teacher.standard_error));
   }
   result.arrays_sha256 = Sha256(bytes);
   return WriteRunResult(result, folder);

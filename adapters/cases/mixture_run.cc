@@ -1,6 +1,5 @@
 #include "adapters/cases/mixture_run.h"
 
-#include <filesystem>
 #include <limits>
 #include <utility>
 
@@ -8,6 +7,7 @@
 #include "adapters/cases/expert_options.h"
 #include "adapters/cases/mixture_result.h"
 #include "adapters/experts/state_file.h"
+#include "adapters/runtime/strategy.h"
 #include "planner/base/status_macros.h"
 
 namespace mergeplan {
@@ -27,17 +27,11 @@ class MixtureRun : public RunCase {
   const PlanDocument& document() const override { return job_.document; }
 
   RunInfo Info() const override {
-    RunInfo info;
-    info.strategy = job_.plugin->name();
-    info.plugin = std::filesystem::absolute(job_.plugin->manifest().path).string();
-    info.plugin_version = job_.plugin->manifest().version;
-    info.parameters = job_.parameters;
+    RunInfo info = InfoOf(*job_.plugin, job_.parameters, job_.document);
     info.teacher = kMixtureTeacher;
-    info.teacher_file = std::filesystem::absolute(job_.teacher->path()).string();
+    info.teacher_file = AbsolutePath(job_.teacher->path());
     info.teacher_sha256 = job_.teacher->sha256();
     info.student = kExpertsStudent;
-    info.variances_sha256 = VariancesHash(job_.document.variances);
-    info.basis = job_.document.basis;
     info.seed = static_cast<std::int64_t>(job_.seed);
     info.dtype = std::string(ToString(job_.options.precision));
     info.device = "cpu";

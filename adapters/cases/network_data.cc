@@ -4,7 +4,6 @@
 #include <c10/core/GradMode.h>
 
 #include <cstdint>
-#include <filesystem>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -77,10 +76,6 @@ absl::Status TryNetworks(const network::NetworkSteps& steps, network::Module& st
   };
   MP_RETURN_IF_ERROR(check("student's network", steps.Jump(student, z, T, T - 1)));
   return check("teacher", teacher.Jump(z, T, T - 1));
-}
-
-std::string AbsolutePath(const std::string& path) {
-  return path.empty() ? path : std::filesystem::absolute(path).string();
 }
 
 }  // namespace mergeplan

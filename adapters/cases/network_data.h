@@ -35,7 +35,4 @@ struct LoadedData {
 absl::StatusOr<LoadedData> LoadTrainingData(const std::string& path, const std::string& array,
                                             std::int64_t rows, const network::Signature& signature);
 
-// "" stays "".
-std::string AbsolutePath(const std::string& path);
-
 }  // namespace mergeplan

@@ -233,6 +233,11 @@ absl::Status Finish(const DistillArguments& arguments, NetworkJob* job) {
   MP_RETURN_IF_ERROR(LoadNetworks(arguments, job));
   MP_RETURN_IF_ERROR(CheckSpectrum(arguments, job));
   SettleDefaults(job);
+  if (job->options.pool_rows > 0 && job->options.inputs != "rollout") {
+    return Misuse(absl::StrCat("--pool-rows ", job->options.pool_rows,
+                               ": is of --inputs rollout, the inputs are ", job->options.inputs,
+                               "; leave the option out"));
+  }
   if (job->teacher == nullptr) {
     MP_RETURN_IF_ERROR(LoadAnalytic(arguments, job));
     job->document.input = job->teacher_name.path;
@@ -361,16 +366,12 @@ absl::StatusOr<NetworkJob> ResumedNetworkJob(const DistillArguments& arguments,
   }
   job.options = *options;
   MP_ASSIGN_OR_RETURN(const auto given, NetworkTexts(arguments));
-  for (const auto& [option, value] : given) {
-    // The whole with this one option as given: numbers may be written in other ways.
-    std::map<std::string, std::string> changed = had;
-    changed[option] = value;
-    const auto other = NetworkOptions::Parse(changed);
-    if (other.ok() && *other == job.options) continue;
-    const auto own = had.find(option);
-    return DiffersFromRun(folder, absl::StrCat("--", option), value,
-                          own != had.end() ? own->second : "no such option");
-  }
+  MP_RETURN_IF_ERROR(
+      CheckTraining(folder, given, had,
+                    [](const auto& texts) -> absl::StatusOr<std::map<std::string, std::string>> {
+                      MP_ASSIGN_OR_RETURN(const auto options, NetworkOptions::Parse(texts));
+                      return options.Texts();
+                    }));
   // Files may have moved; what is in them must be the same.
   DistillArguments settled = arguments;
   settled.dtype = info.dtype;

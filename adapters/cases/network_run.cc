@@ -1,6 +1,5 @@
 #include "adapters/cases/network_run.h"
 
-#include <filesystem>
 #include <limits>
 #include <utility>
 
@@ -9,6 +8,7 @@
 #include "adapters/cases/network_data.h"
 #include "adapters/cases/network_result.h"
 #include "adapters/network/fingerprint.h"
+#include "adapters/runtime/strategy.h"
 #include "planner/base/file.h"
 #include "planner/base/status_macros.h"
 
@@ -27,17 +27,11 @@ class NetworkRun : public RunCase {
   const PlanDocument& document() const override { return job_.document; }
 
   RunInfo Info() const override {
-    RunInfo info;
-    info.strategy = job_.plugin->name();
-    info.plugin = AbsolutePath(job_.plugin->manifest().path);
-    info.plugin_version = job_.plugin->manifest().version;
-    info.parameters = job_.parameters;
+    RunInfo info = InfoOf(*job_.plugin, job_.parameters, job_.document);
     info.teacher = job_.teacher_name.kind;
     info.teacher_file = AbsolutePath(job_.teacher_name.path);
     info.teacher_sha256 = job_.teacher_sha256;
     info.student = kNetworkStudent;
-    info.variances_sha256 = VariancesHash(job_.document.variances);
-    info.basis = job_.document.basis;
     info.seed = static_cast<std::int64_t>(job_.seed);
     info.dtype = job_.dtype;
     info.device = job_.device.ToString();

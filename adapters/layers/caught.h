@@ -36,4 +36,12 @@ inline std::string ShapeOf(const at::Tensor& x) {
   return text + "]";
 }
 
+// Has `x` the type and the device of a network's own tensor?
+inline absl::Status CheckKind(const at::Tensor& x, const at::Tensor& own, const char* what) {
+  if (x.scalar_type() == own.scalar_type() && x.device() == own.device()) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      what, " is ", at::toString(x.scalar_type()), " on ", x.device().str(), ", the network is ",
+      at::toString(own.scalar_type()), " on ", own.device().str()));
+}
+
 }  // namespace mergeplan::layers

@@ -1,6 +1,5 @@
 #include "adapters/linear/recipe.h"
 
-#include <charconv>
 #include <cmath>
 #include <functional>
 #include <utility>
@@ -10,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "adapters/linear/embedding.h"
+#include "planner/base/shortest.h"
 #include "planner/base/status_macros.h"
 
 namespace mergeplan {
@@ -129,12 +129,6 @@ const std::map<std::string, Setter>& Setters() {
   return setters;
 }
 
-// With the fewest digits that mean it.
-std::string Text(double value) {
-  char digits[32];
-  return {digits, std::to_chars(digits, digits + sizeof(digits), value).ptr};
-}
-
 }  // namespace
 
 bool IsRecipeOption(const std::string& name) { return Setters().count(name) != 0; }
@@ -180,16 +174,16 @@ std::map<std::string, std::string> Recipe::Options() const {
                                             {"lr-schedule", NameOf(RateWords(), rate_schedule)},
                                             {"warmup", absl::StrCat(warmup)},
                                             {"accumulate", absl::StrCat(accumulate)},
-                                            {"weight-decay", Text(weight_decay)}};
+                                            {"weight-decay", ShortestText(weight_decay)}};
   if (optimizer == OptimizerKind::kSgd) {
-    out["momentum"] = Text(momentum);
+    out["momentum"] = ShortestText(momentum);
   } else {
-    out["beta1"] = Text(beta1);
-    out["beta2"] = Text(beta2);
-    out["eps"] = Text(eps);
+    out["beta1"] = ShortestText(beta1);
+    out["beta2"] = ShortestText(beta2);
+    out["eps"] = ShortestText(eps);
   }
-  if (clip_norm > 0) out["clip-norm"] = Text(clip_norm);
-  if (ema > 0) out["ema"] = Text(ema);
+  if (clip_norm > 0) out["clip-norm"] = ShortestText(clip_norm);
+  if (ema > 0) out["ema"] = ShortestText(ema);
   return out;
 }
 
@@ -199,7 +193,7 @@ absl::Status Recipe::Validate(std::int64_t updates, double feature_norm) const {
                  absl::StrCat("at most the number of updates, ", updates));
   }
   if (student == StudentKind::kEmbedding && feature_norm != kEmbeddingNorm) {
-    return Wrong("feature-norm", Text(feature_norm),
+    return Wrong("feature-norm", ShortestText(feature_norm),
                  absl::StrCat(kEmbeddingNorm,
                               ", the squared norm of the embedding, for --student "
                               "embedding"));

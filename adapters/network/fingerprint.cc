@@ -2,7 +2,6 @@
 
 #include <ATen/core/Tensor.h>
 
-#include <charconv>
 #include <string_view>
 #include <vector>
 
@@ -10,24 +9,20 @@
 #include "absl/strings/str_join.h"
 #include "adapters/network/try.h"
 #include "planner/base/file.h"
+#include "planner/base/shortest.h"
 
 namespace mergeplan::network {
 namespace {
 
-// With the fewest digits that mean it.
-std::string Text(double value) {
-  char digits[32];
-  return {digits, std::to_chars(digits, digits + sizeof(digits), value).ptr};
-}
-
 std::string Text(const std::vector<double>& values) {
-  return absl::StrJoin(values, ",",
-                       [](std::string* out, double value) { absl::StrAppend(out, Text(value)); });
+  return absl::StrJoin(values, ",", [](std::string* out, double value) {
+    absl::StrAppend(out, ShortestText(value));
+  });
 }
 
 std::string Text(const LossOptions& loss) {
   return absl::StrCat(std::string(ToString(loss.space)), " ", std::string(ToString(loss.weighting)),
-                      " ", Text(loss.gamma));
+                      " ", ShortestText(loss.gamma));
 }
 
 }  // namespace
@@ -41,7 +36,7 @@ absl::StatusOr<std::string> FingerprintOf(const Module& student, const NetworkSt
       Text(schedule.alpha),
       Text(schedule.sigma),
       Text(schedule.level_scale),
-      Text(schedule.data_scale),
+      ShortestText(schedule.data_scale),
       std::string(ToString(signature.prediction)),
       absl::StrJoin(signature.shape, ","),
       signature.dtype,
@@ -49,16 +44,17 @@ absl::StatusOr<std::string> FingerprintOf(const Module& student, const NetworkSt
       absl::StrJoin(options.recipe.Options(), ",", absl::PairFormatter("=")),
       std::string(ToString(options.init)),
       options.shared ? "shared" : "separate",
-      Text(options.lr),
+      ShortestText(options.lr),
       absl::StrCat(options.iterations, " ", options.total_updates, " ", options.batch, " ",
                    options.seed, " ", options.fit_updates, " ", options.held_out_rows, " ",
                    options.held_out_seed, " ", options.block, " ", options.deterministic ? 1 : 0),
-      Text(options.gain_bound),
+      ShortestText(options.gain_bound),
       std::string(ToString(options.precision)),
       Text(options.loss),
       Text(options.fit_loss)};
   for (int t = 1; t <= schedule.steps(); ++t) {
-    parts.push_back(absl::StrCat(Text(steps.input(t).time), " ", Text(steps.input(t).scale)));
+    parts.push_back(
+        absl::StrCat(ShortestText(steps.input(t).time), " ", ShortestText(steps.input(t).scale)));
   }
   return Try("fingerprint", [&]() -> absl::StatusOr<std::string> {
     for (const auto& list : {student.Parameters(), student.Buffers()}) {

@@ -1,7 +1,6 @@
 #include "adapters/runtime/arguments.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <iterator>
 #include <type_traits>
@@ -13,6 +12,7 @@
 #include "absl/strings/str_format.h"
 #include "adapters/linear/recipe.h"
 #include "adapters/runtime/network_options.h"
+#include "planner/base/shortest.h"
 #include "planner/base/status_macros.h"
 #include "planner/runs/run_info.h"
 #include "planner/schedule/schedule.h"
@@ -29,8 +29,7 @@ constexpr const char* kKinds[] = {kAnalyticTeacher, kMixtureTeacher, kScriptTeac
 template <typename T>
 std::string Text(const T& value) {
   if constexpr (std::is_floating_point_v<T>) {
-    char digits[32];
-    return {digits, std::to_chars(digits, digits + sizeof(digits), value).ptr};
+    return ShortestText(value);
   } else {
     return absl::StrCat(value);
   }
@@ -53,16 +52,7 @@ absl::Status SameSchedule(const DistillArguments& arguments, const PlanDocument&
   }
   absl::StatusOr<Schedule> schedule = LoadSchedule(*arguments.schedule, steps);
   if (!schedule.ok()) return AsMisuse(schedule.status());
-  const auto close = [](const std::vector<double>& a, const std::vector<double>& b) {
-    if (a.size() != b.size()) return false;
-    for (size_t t = 0; t < a.size(); ++t) {
-      if (std::abs(a[t] - b[t]) > 1e-9 * (1 + std::abs(b[t]))) return false;
-    }
-    return true;
-  };
-  if (close(schedule->alpha, document.alpha) && close(schedule->sigma, document.sigma)) {
-    return absl::OkStatus();
-  }
+  if (HasLevelsOf(*schedule, document)) return absl::OkStatus();
   return Misuse(absl::StrCat("--schedule ", *arguments.schedule, ": the plan ", plan_path,
                              " was made for ", document.schedule_spec,
                              "; leave the option out or make another plan"));
@@ -200,6 +190,17 @@ absl::Status CheckAgainstPlan(const DistillArguments& arguments, const PlanDocum
   MP_RETURN_IF_ERROR(same("--lr", arguments.lr, document.budget.lr));
   MP_RETURN_IF_ERROR(same("--iterations", arguments.iterations, document.budget.iterations));
   return same("--feature-norm", arguments.feature_norm, document.budget.feature_norm);
+}
+
+bool HasLevelsOf(const Schedule& schedule, const PlanDocument& document) {
+  const auto close = [](const std::vector<double>& a, const std::vector<double>& b) {
+    if (a.size() != b.size()) return false;
+    for (size_t t = 0; t < a.size(); ++t) {
+      if (std::abs(a[t] - b[t]) > 1e-9 * (1 + std::abs(b[t]))) return false;
+    }
+    return true;
+  };
+  return close(schedule.alpha, document.alpha) && close(schedule.sigma, document.sigma);
 }
 
 absl::StatusOr<TeacherName> ParseTeacher(const std::string& teacher) {

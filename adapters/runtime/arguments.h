@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "planner/plan/io/document.h"
+#include "planner/schedule/schedule.h"
 
 namespace mergeplan {
 
@@ -79,6 +80,9 @@ absl::Status CheckAgainstPlan(const DistillArguments& arguments, const PlanDocum
 // The same for schedule, start and number of blocks alone.
 absl::Status CheckScheduleAndStart(const DistillArguments& arguments, const PlanDocument& document,
                                    const std::string& plan_path);
+
+// Does a schedule have a plan's noise levels, up to rounding?
+bool HasLevelsOf(const Schedule& schedule, const PlanDocument& document);
 
 // KIND:PATH.
 struct TeacherName {

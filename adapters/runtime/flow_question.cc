@@ -37,16 +37,16 @@ absl::StatusOr<PlanDocument> FromPlan(const DistillArguments& arguments) {
   return document;
 }
 
-absl::StatusOr<PlanDocument> FromOptions(const DistillArguments& arguments, Init init) {
+absl::StatusOr<PlanDocument> FromOptions(const DistillArguments& arguments, Init init,
+                                         Schedule* out) {
   if (!arguments.schedule) return Misuse("--schedule: missing, expected a name or a file");
-  const absl::StatusOr<Schedule> schedule =
-      LoadSchedule(*arguments.schedule, arguments.teacher_steps);
+  absl::StatusOr<Schedule> schedule = LoadSchedule(*arguments.schedule, arguments.teacher_steps);
   if (!schedule.ok()) return AsMisuse(schedule.status());
   PlanDocument document;
   // A file is named so that it is found from anywhere.
   std::error_code unknown;
   document.schedule_spec = std::filesystem::is_regular_file(*arguments.schedule, unknown)
-                               ? std::filesystem::absolute(*arguments.schedule).string()
+                               ? AbsolutePath(*arguments.schedule)
                                : *arguments.schedule;
   document.alpha = schedule->alpha;
   document.sigma = schedule->sigma;
@@ -62,6 +62,7 @@ absl::StatusOr<PlanDocument> FromOptions(const DistillArguments& arguments, Init
   if (blocks < 1 || blocks > schedule->steps()) {
     return Misuse(absl::StrCat("--student-steps ", blocks, ": expected 1..", schedule->steps()));
   }
+  *out = *std::move(schedule);
   return document;
 }
 
@@ -70,13 +71,10 @@ absl::StatusOr<PlanDocument> FromOptions(const DistillArguments& arguments, Init
 absl::StatusOr<PlanDocument> FlowQuestion(const DistillArguments& arguments, Init init,
                                           Schedule* schedule) {
   MP_RETURN_IF_ERROR(CheckTime(arguments.experts.train_time));
-  MP_ASSIGN_OR_RETURN(PlanDocument document,
-                      arguments.plan ? FromPlan(arguments) : FromOptions(arguments, init));
-  if (arguments.plan) {
-    *schedule = ScheduleOf(document);
-  } else {
-    MP_ASSIGN_OR_RETURN(*schedule, LoadSchedule(*arguments.schedule, arguments.teacher_steps));
-  }
+  MP_ASSIGN_OR_RETURN(PlanDocument document, arguments.plan
+                                                 ? FromPlan(arguments)
+                                                 : FromOptions(arguments, init, schedule));
+  if (arguments.plan) *schedule = ScheduleOf(document);
   document.reference = Reference::kTeacher;
   return document;
 }

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cmath>
 #include <iterator>
 #include <vector>
@@ -10,19 +9,13 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "planner/base/shortest.h"
 #include "planner/base/status_macros.h"
 
 namespace mergeplan {
 namespace {
 
 constexpr std::int64_t kMost = std::int64_t{1} << 53;
-
-// The fewest digits that mean the number.
-std::string Text(double value) {
-  char digits[32];
-  return {digits, std::to_chars(digits, digits + sizeof(digits), value).ptr};
-}
-std::string Text(std::int64_t value) { return absl::StrCat(value); }
 
 absl::Status Wrong(const std::string& option, const std::string& text,
                    const std::string& expected) {
@@ -145,6 +138,11 @@ absl::StatusOr<NetworkOptions> NetworkOptions::Parse(
     }
   }
   MP_ASSIGN_OR_RETURN(out.recipe, Recipe::Parse(recipe));
+  if (texts.contains("gamma") && out.weighting != "min-snr-gamma") {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--gamma ", texts.at("gamma"), ": is of --weighting min-snr-gamma, the weighting is ",
+        out.weighting, "; leave one of them out"));
+  }
   if (out.total_updates > 0 && texts.contains("iterations")) {
     // Both would be two budgets.
     return absl::InvalidArgumentError(absl::StrCat("--total-updates ", out.total_updates,
@@ -158,8 +156,8 @@ std::map<std::string, std::string> NetworkOptions::Texts() const {
   std::map<std::string, std::string> texts = recipe.Options();
   texts.erase("draws");
   texts.erase("student");
-  for (const Whole& option : kWholes) texts[option.name] = Text(this->*option.member);
-  for (const Number& option : kNumbers) texts[option.name] = Text(this->*option.member);
+  for (const Whole& option : kWholes) texts[option.name] = absl::StrCat(this->*option.member);
+  for (const Number& option : kNumbers) texts[option.name] = ShortestText(this->*option.member);
   for (const Word& option : kWords) texts[option.name] = this->*option.member;
   for (const Choice& option : kChoices) {
     texts[option.name] = this->*option.member ? option.yes : option.no;
@@ -174,7 +172,7 @@ std::map<std::string, std::string> NetworkOptions::Texts() const {
 absl::StatusOr<std::map<std::string, std::string>> NetworkTexts(const DistillArguments& arguments) {
   std::map<std::string, std::string> texts = arguments.training;
   if (arguments.iterations) texts["iterations"] = absl::StrCat(*arguments.iterations);
-  if (arguments.lr) texts["lr"] = Text(*arguments.lr);
+  if (arguments.lr) texts["lr"] = ShortestText(*arguments.lr);
   if (arguments.experts.fit_iterations) {
     texts["fit-iterations"] = absl::StrCat(*arguments.experts.fit_iterations);
   }

@@ -63,6 +63,23 @@ absl::Status DiffersFromRun(const RunFolder& folder, const std::string& option,
                              "; leave the option out, or begin another run"));
 }
 
+absl::Status CheckTraining(const RunFolder& folder, const std::map<std::string, std::string>& given,
+                           const std::map<std::string, std::string>& had,
+                           const CanonicalOptions& canonical) {
+  MP_ASSIGN_OR_RETURN(const auto own, canonical(had));
+  for (const auto& [option, value] : given) {
+    // The whole with this one option as given: numbers may be written in other ways.
+    std::map<std::string, std::string> changed = own;
+    changed[option] = value;
+    const auto other = canonical(changed);
+    if (other.ok() && *other == own) continue;
+    const auto found = own.find(option);
+    return DiffersFromRun(folder, absl::StrCat("--", option), value,
+                          found != own.end() ? found->second : "no such option");
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<PlanDocument> ResumedPlan(const DistillArguments& arguments, const RunFolder& folder,
                                          std::uint64_t traits) {
   const RunInfo& info = *folder.previous();

@@ -1,6 +1,6 @@
 #include "adapters/runtime/strategy.h"
 
-#include <cmath>
+#include <filesystem>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -32,6 +32,22 @@ absl::StatusOr<std::shared_ptr<const Plugin>> OldPlugin(const RunInfo& info,
   return plugin;
 }
 
+RunInfo InfoOf(const Plugin& plugin, const std::map<std::string, std::string>& parameters,
+               const PlanDocument& document) {
+  RunInfo info;
+  info.strategy = plugin.name();
+  info.plugin = AbsolutePath(plugin.manifest().path);
+  info.plugin_version = plugin.manifest().version;
+  info.parameters = parameters;
+  info.variances_sha256 = VariancesHash(document.variances);
+  info.basis = document.basis;
+  return info;
+}
+
+std::string AbsolutePath(const std::string& path) {
+  return path.empty() ? path : std::filesystem::absolute(path).string();
+}
+
 Schedule ScheduleOf(const PlanDocument& document) {
   Schedule schedule;
   schedule.spec = schedule.name = document.schedule_spec;
@@ -53,14 +69,7 @@ absl::StatusOr<Schedule> WholeScheduleOf(const PlanDocument& document) {
         absl::StrCat("the plan's schedule '", document.schedule_spec, "' cannot be loaded (",
                      std::string(loaded.status().message()), ")", next));
   }
-  const auto close = [](const std::vector<double>& a, const std::vector<double>& b) {
-    if (a.size() != b.size()) return false;
-    for (size_t t = 0; t < a.size(); ++t) {
-      if (std::abs(a[t] - b[t]) > 1e-9 * (1 + std::abs(b[t]))) return false;
-    }
-    return true;
-  };
-  if (!close(loaded->alpha, document.alpha) || !close(loaded->sigma, document.sigma)) {
+  if (!HasLevelsOf(*loaded, document)) {
     return absl::FailedPreconditionError(
         absl::StrCat("the plan's schedule '", document.schedule_spec,
                      "' has other noise levels now than the plan", next));

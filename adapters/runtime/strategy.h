@@ -27,6 +27,12 @@ absl::StatusOr<std::shared_ptr<const Plugin>> OldPlugin(const RunInfo& info,
                                                         const DistillArguments& arguments,
                                                         std::uint64_t traits);
 
+// What run.toml says of plugin and plan, the basis being the plan's; the rest is left empty.
+RunInfo InfoOf(const Plugin& plugin, const std::map<std::string, std::string>& parameters,
+               const PlanDocument& document);
+// "" stays "".
+std::string AbsolutePath(const std::string& path);
+
 // The schedule that a plan's file keeps.
 Schedule ScheduleOf(const PlanDocument& document);
 // The same with what the file does not keep (timesteps, native scales), which networks are told: by

@@ -72,13 +72,7 @@ absl::Status UNet2d::CheckInput(const at::Tensor& z) const {
         "z ", z.defined() ? absl::StrCat("has shape ", ShapeOf(z)) : "is missing",
         ", expected [B, ", config_.in_channels, ", H, W] with H and W multiples of ", multiple));
   }
-  const at::Tensor& own = conv_in_.weight;
-  if (z.scalar_type() != own.scalar_type() || z.device() != own.device()) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "z is ", at::toString(z.scalar_type()), " on ", z.device().str(), ", the network is ",
-        at::toString(own.scalar_type()), " on ", own.device().str()));
-  }
-  return absl::OkStatus();
+  return layers::CheckKind(z, conv_in_.weight, "z");
 }
 
 at::Tensor UNet2d::Run(const at::Tensor& z, const at::Tensor& time, const at::Tensor& label) const {

@@ -68,13 +68,7 @@ absl::Status Autoencoder::CheckInput(const at::Tensor& x, const char* what, std:
         absl::StrCat(what, x.defined() ? absl::StrCat(" has shape ", ShapeOf(x)) : " is missing",
                      ", expected [B, ", channels, ", H, W] with H and W from ", least, " on"));
   }
-  const at::Tensor& own = registry_.leaves().front().tensor;
-  if (x.scalar_type() != own.scalar_type() || x.device() != own.device()) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        what, " is ", at::toString(x.scalar_type()), " on ", x.device().str(), ", the network is ",
-        at::toString(own.scalar_type()), " on ", own.device().str()));
-  }
-  return absl::OkStatus();
+  return layers::CheckKind(x, registry_.leaves().front().tensor, what);
 }
 
 absl::StatusOr<Encoded> Autoencoder::Encode(const at::Tensor& image) const {

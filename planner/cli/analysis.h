@@ -30,5 +30,7 @@ struct Analysis {
 nlohmann::ordered_json AnalysisJson(const Analysis& analysis);
 // What stands on the terminal, and ends with a line break.
 std::string AnalysisText(const Analysis& analysis);
+// One of them on stdout; the text says where the spectrum was written, if it was.
+void PrintAnalysis(const Analysis& analysis, bool json, const std::string& written_to);
 
 }  // namespace mergeplan::cli

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -96,6 +97,17 @@ std::string AnalysisText(const Analysis& analysis) {
   }
   if (!analysis.curve.empty()) absl::StrAppend(&out, "\n", CurveText(analysis.curve));
   return out;
+}
+
+void PrintAnalysis(const Analysis& analysis, bool json, const std::string& written_to) {
+  if (json) {
+    std::printf("%s\n", AnalysisJson(analysis)
+                            .dump(2, ' ', false, nlohmann::json::error_handler_t::replace)
+                            .c_str());
+    return;
+  }
+  std::fputs(AnalysisText(analysis).c_str(), stdout);
+  if (!written_to.empty()) std::printf("\nwritten to %s\n", written_to.c_str());
 }
 
 }  // namespace mergeplan::cli

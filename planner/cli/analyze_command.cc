@@ -174,14 +174,7 @@ absl::Status RunAnalyze(AnalyzeFlags flags) {
   if (!flags.output.empty()) MP_RETURN_IF_ERROR(WriteSpectrum(spectrum, flags.output));
   analysis.seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-  if (flags.json) {
-    std::printf("%s\n", AnalysisJson(analysis)
-                            .dump(2, ' ', false, nlohmann::json::error_handler_t::replace)
-                            .c_str());
-  } else {
-    std::fputs(AnalysisText(analysis).c_str(), stdout);
-    if (!flags.output.empty()) std::printf("\nwritten to %s\n", flags.output.c_str());
-  }
+  PrintAnalysis(analysis, flags.json, flags.output);
   return absl::OkStatus();
 }
 

@@ -18,6 +18,7 @@
 #include "planner/runs/run_info.h"
 #include "tests/adapters/command/distill_program.h"
 #include "tests/adapters/network/support.h"
+#include "tests/adapters/unet/support.h"
 
 namespace mergeplan {
 namespace {
@@ -141,6 +142,8 @@ TEST_F(NetworkRun, OptionsAreChecked) {
       {{"--gain-bound", "1"}, "--gain-bound 1: expected a number from 0, below 1"},
       {{"--gain-bound", "nan"}, "--gain-bound nan"},
       {{"--gamma", "0"}, "--gamma 0: expected a number above 0"},
+      {{"--gamma", "3"}, "--gamma 3: is of --weighting min-snr-gamma"},
+      {{"--pool-rows", "8", "--data", File("six.npz")}, "--pool-rows 8: is of --inputs rollout"},
       {{"--pool-rows", "-1"}, "--pool-rows -1: expected an integer from 0 on"},
       {{"--inputs", "data"}, "--data is missing"},
       {{"--inputs", "analytic"}, "is not known; use data or rollout"},
@@ -270,14 +273,16 @@ TEST_F(NetworkRun, BenchComparesStrategiesUnderBothBudgets) {
             10 * json["rows"][1]["achieved_error"]["standard_deviation"].get<double>());
 }
 
-// A diffusers folder, with the scheduler beside it.
+// A diffusers pipeline's folder, with the scheduler beside the network.
 TEST_F(NetworkRun, AUnetFolderBecomesAUnetFolder) {
-  const std::string shared = network::testing::SharedFolder();
-  if (shared.empty()) GTEST_SKIP() << "MERGEPLAN_SHARED names no folder of reference data";
-  const std::string reference = shared + "/reference/diffusers";
-  std::filesystem::create_directories(File("pipe") + "/scheduler");
-  std::filesystem::copy(reference + "/unets/plain", File("pipe") + "/unet");
-  std::filesystem::copy(reference + "/teacher-ddim/sample/scheduler", File("pipe") + "/scheduler");
+  ASSERT_TRUE(MakeDirectories(File("pipe") + "/scheduler").ok());
+  ASSERT_TRUE(testing::MakeUNet(testing::SmallConfig())->Save(File("pipe") + "/unet").ok());
+  ASSERT_TRUE(WriteFileAtomically(File("pipe") + "/scheduler/scheduler_config.json",
+                                  R"({"_class_name": "DDIMScheduler", "beta_start": 0.0001,
+                                  "beta_end": 0.02, "beta_schedule": "linear", "clip_sample": false,
+                                  "num_train_timesteps": 1000, "prediction_type": "sample",
+                                  "set_alpha_to_one": true, "timestep_spacing": "trailing"})")
+                  .ok());
   std::vector<std::string> a = Small("run", "unet:" + File("pipe") + "/unet");
   for (size_t i = 0; i + 1 < a.size(); ++i) {
     if (a[i] == "--schedule") a[i + 1] = File("pipe") + "/scheduler/scheduler_config.json";
