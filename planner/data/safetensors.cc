@@ -22,8 +22,6 @@ namespace {
 
 using Json = nlohmann::json;
 
-// The limit of the format's own library.
-constexpr std::int64_t kMostHeader = 100'000'000;
 constexpr char kMetadata[] = "__metadata__";
 
 struct DtypeSize {
@@ -85,11 +83,8 @@ absl::StatusOr<SafetensorsEntry> ReadEntry(const std::string& name, const Json& 
   SafetensorsEntry entry;
   entry.name = name;
   entry.dtype = value["dtype"].get<std::string>();
+  // What an element of another type takes is not known, and is for whoever reads it to say.
   const int element = SafetensorsElementSize(entry.dtype);
-  if (element == 0) {
-    return absl::InvalidArgumentError(absl::StrCat(where, ": dtype \"", entry.dtype,
-                                                   "\" cannot be read, expected ", DtypeList()));
-  }
   for (const Json& extent : value["shape"]) {
     if (!IsCount(extent)) {
       return absl::DataLossError(absl::StrCat(where, ": shape ", value["shape"].dump(),
@@ -97,18 +92,20 @@ absl::StatusOr<SafetensorsEntry> ReadEntry(const std::string& name, const Json& 
     }
     entry.shape.push_back(extent.get<std::int64_t>());
   }
-  MP_ASSIGN_OR_RETURN(const std::int64_t count, CountElements(entry.shape, element, where));
+  MP_ASSIGN_OR_RETURN(const std::int64_t count,
+                      CountElements(entry.shape, std::max(1, element), where));
   const Json& offsets = value["data_offsets"];
   const std::int64_t room = file_size - data_begin;
   if (!IsCount(offsets[0]) || !IsCount(offsets[1]) ||
       offsets[0].get<std::int64_t>() > offsets[1].get<std::int64_t>() ||
       offsets[1].get<std::int64_t>() > room) {
     return absl::DataLossError(absl::StrCat(where, ": data_offsets ", offsets.dump(),
-                                            " in a file with ", room, " bytes of data"));
+                                            " in a file with ", room,
+                                            " bytes of data; it is truncated or damaged"));
   }
   entry.begin = data_begin + offsets[0].get<std::int64_t>();
   entry.end = data_begin + offsets[1].get<std::int64_t>();
-  if (entry.bytes() != count * element) {
+  if (element > 0 && entry.bytes() != count * element) {
     return absl::DataLossError(absl::StrCat(where, ": shape ", ShapeText(entry.shape), " of ",
                                             entry.dtype, " needs ", count * element,
                                             " bytes, its data_offsets hold ", entry.bytes()));
@@ -140,6 +137,49 @@ int SafetensorsElementSize(std::string_view dtype) {
   return 0;
 }
 
+absl::StatusOr<SafetensorsHeader> ParseSafetensorsHeader(std::string_view text,
+                                                         std::int64_t file_size,
+                                                         const std::string& path) {
+  SafetensorsHeader out;
+  MP_ASSIGN_OR_RETURN(const Json json, ParseObject(text, absl::StrCat(path, ": the header")));
+  const std::int64_t data_begin = 8 + static_cast<std::int64_t>(text.size());
+  for (const auto& [name, value] : json.items()) {
+    if (name != kMetadata) {
+      MP_ASSIGN_OR_RETURN(SafetensorsEntry entry,
+                          ReadEntry(name, value, data_begin, file_size, path));
+      out.entries.push_back(std::move(entry));
+      continue;
+    }
+    if (!value.is_object()) {
+      return absl::DataLossError(absl::StrCat(path, ": ", kMetadata, " is no object"));
+    }
+    for (const auto& [key, word] : value.items()) {
+      if (!word.is_string()) {
+        return absl::DataLossError(absl::StrCat(path, ": ", kMetadata, ".", key, " is no text"));
+      }
+      out.metadata[key] = word.get<std::string>();
+    }
+  }
+  std::sort(out.entries.begin(), out.entries.end(),
+            [](const SafetensorsEntry& a, const SafetensorsEntry& b) {
+              return std::tie(a.begin, a.end, a.name) < std::tie(b.begin, b.end, b.name);
+            });
+  std::int64_t at = data_begin;
+  for (const SafetensorsEntry& entry : out.entries) {
+    if (entry.begin != at) {
+      return absl::DataLossError(absl::StrCat(path, ": tensor ", entry.name, " begins at byte ",
+                                              entry.begin, ", expected ", at,
+                                              ", where the one before it ends"));
+    }
+    at = entry.end;
+  }
+  if (at != file_size) {
+    return absl::DataLossError(
+        absl::StrCat(path, ": has ", file_size - at, " bytes behind its tensors"));
+  }
+  return out;
+}
+
 SafetensorsFile::~SafetensorsFile() { ::close(fd_); }
 
 absl::StatusOr<std::unique_ptr<SafetensorsFile>> SafetensorsFile::Open(const std::string& path) {
@@ -160,48 +200,22 @@ absl::StatusOr<std::unique_ptr<SafetensorsFile>> SafetensorsFile::Open(const std
   MP_RETURN_IF_ERROR(ReadAt(fd, 0, {reinterpret_cast<char*>(length), 8}, path));
   std::uint64_t header = 0;
   for (int k = 7; k >= 0; --k) header = header << 8 | length[k];
-  if (header > static_cast<std::uint64_t>(std::min(size - 8, kMostHeader))) {
+  if (header > static_cast<std::uint64_t>(std::min(size - 8, kMostSafetensorsHeader))) {
     return absl::DataLossError(absl::StrCat(
         path, ": its first 8 bytes declare a header of ", header, " bytes in a file of ", size,
-        " (at most ", kMostHeader, "): it is cut short or no .safetensors file"));
+        " (at most ", kMostSafetensorsHeader, "): it is cut short or no .safetensors file"));
   }
   std::string text(header, '\0');
   MP_RETURN_IF_ERROR(ReadAt(fd, 8, {text.data(), text.size()}, path));
-  MP_ASSIGN_OR_RETURN(const Json json, ParseObject(text, absl::StrCat(path, ": the header")));
-  const std::int64_t data_begin = 8 + static_cast<std::int64_t>(header);
-  for (const auto& [name, value] : json.items()) {
-    if (name != kMetadata) {
-      MP_ASSIGN_OR_RETURN(SafetensorsEntry entry, ReadEntry(name, value, data_begin, size, path));
-      file->entries_.push_back(std::move(entry));
-      continue;
-    }
-    if (!value.is_object()) {
-      return absl::DataLossError(absl::StrCat(path, ": ", kMetadata, " is no object"));
-    }
-    for (const auto& [key, word] : value.items()) {
-      if (!word.is_string()) {
-        return absl::DataLossError(absl::StrCat(path, ": ", kMetadata, ".", key, " is no text"));
-      }
-      file->metadata_[key] = word.get<std::string>();
-    }
+  MP_ASSIGN_OR_RETURN(SafetensorsHeader read, ParseSafetensorsHeader(text, size, path));
+  for (const SafetensorsEntry& entry : read.entries) {
+    if (SafetensorsElementSize(entry.dtype) > 0) continue;
+    return absl::InvalidArgumentError(absl::StrCat(path, ": tensor ", entry.name, ": dtype \"",
+                                                   entry.dtype, "\" cannot be read, expected ",
+                                                   DtypeList()));
   }
-  std::sort(file->entries_.begin(), file->entries_.end(),
-            [](const SafetensorsEntry& a, const SafetensorsEntry& b) {
-              return std::tie(a.begin, a.end, a.name) < std::tie(b.begin, b.end, b.name);
-            });
-  std::int64_t at = data_begin;
-  for (const SafetensorsEntry& entry : file->entries_) {
-    if (entry.begin != at) {
-      return absl::DataLossError(absl::StrCat(path, ": tensor ", entry.name, " begins at byte ",
-                                              entry.begin, ", expected ", at,
-                                              ", where the one before it ends"));
-    }
-    at = entry.end;
-  }
-  if (at != size) {
-    return absl::DataLossError(
-        absl::StrCat(path, ": has ", size - at, " bytes behind its tensors"));
-  }
+  file->entries_ = std::move(read.entries);
+  file->metadata_ = std::move(read.metadata);
   return file;
 }
 

@@ -28,6 +28,20 @@ struct SafetensorsEntry {
 // Bytes of one element; 0 for a dtype that we do not know.
 int SafetensorsElementSize(std::string_view dtype);
 
+// What the header says: a JSON object of its first bytes, behind 8 for its length.
+struct SafetensorsHeader {
+  std::vector<SafetensorsEntry> entries;  // in the order of their bytes
+  std::map<std::string, std::string> metadata;
+};
+// The longest that the format's own library takes.
+inline constexpr std::int64_t kMostSafetensorsHeader = 100'000'000;
+// Reads the text of a header and checks that the tensors have as many bytes as their shapes say
+// (those of a type that we know) and fill the file without gaps or overlaps. DATA_LOSS, saying what
+// was found and what was expected.
+absl::StatusOr<SafetensorsHeader> ParseSafetensorsHeader(std::string_view text,
+                                                         std::int64_t file_size,
+                                                         const std::string& path);
+
 // A .safetensors file whose header has been read and checked: every tensor has a known type and as
 // many bytes as its shape says, and together they fill the file without gaps or overlaps, so that a
 // file cut short or with something behind it is found before anything is read from it.

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <nlohmann/json.hpp>
 #include <utility>
 #include <vector>
 
@@ -13,12 +12,11 @@
 #include "planner/data/archive.h"
 #include "planner/data/npz_member.h"
 #include "planner/data/pickle.h"
+#include "planner/data/safetensors.h"
 #include "planner/data/source.h"
 
 namespace mergeplan {
 namespace {
-
-constexpr std::int64_t kMostHeader = std::int64_t{100} << 20;
 
 // The next `bytes` of a stream, which goes on behind them.
 class Window : public ByteStream {
@@ -101,59 +99,38 @@ bool LooksLikeSafetensors(std::string_view start) {
   if (start.size() < 10 || start[8] != '{') return false;
   std::uint64_t length = 0;
   for (int k = 7; k >= 0; --k) length = length << 8 | static_cast<unsigned char>(start[k]);
-  return length >= 2 && length <= static_cast<std::uint64_t>(kMostHeader);
+  return length >= 2 && length <= static_cast<std::uint64_t>(kMostSafetensorsHeader);
 }
 
 absl::StatusOr<std::unique_ptr<SampleSource>> OpenSafetensors(std::unique_ptr<ByteStream> in,
                                                               const SamplesOptions& options) {
   const std::string where = in->name();
-  const auto damaged = [&](const std::string& what) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(where, ": the safetensors header ", what, ", expected an intact file"));
-  };
   unsigned char raw[8];
   MP_ASSIGN_OR_RETURN(std::size_t n, in->Read(reinterpret_cast<char*>(raw), 8));
   std::int64_t length = 0;
   for (int k = 7; k >= 0; --k) length = length << 8 | raw[k];
-  const std::int64_t data_begin = 8 + length;
-  if (n < 8 || length < 2 || length > kMostHeader || !in->size() || data_begin > *in->size()) {
-    return damaged("is longer than the file");
+  if (n < 8 || length < 2 || length > kMostSafetensorsHeader || !in->size() ||
+      8 + length > *in->size()) {
+    return absl::DataLossError(
+        absl::StrCat(where,
+                     ": the safetensors header is longer than the file, expected an intact "
+                     "file"));
   }
-  std::string header(static_cast<std::size_t>(length), '\0');
-  MP_ASSIGN_OR_RETURN(n, in->Read(header.data(), header.size()));
-  const nlohmann::json tensors = nlohmann::json::parse(header, nullptr, false);
-  if (n < header.size() || !tensors.is_object()) return damaged("is no JSON object");
+  std::string text(static_cast<std::size_t>(length), '\0');
+  MP_ASSIGN_OR_RETURN(n, in->Read(text.data(), text.size()));
+  MP_ASSIGN_OR_RETURN(const SafetensorsHeader header,
+                      ParseSafetensorsHeader(text, *in->size(), where));
   std::vector<std::string> names;
-  for (const auto& [name, value] : tensors.items()) {
-    if (name != "__metadata__") names.push_back(name);
-  }
+  for (const SafetensorsEntry& entry : header.entries) names.push_back(entry.name);
+  std::sort(names.begin(), names.end());
   MP_ASSIGN_OR_RETURN(const std::size_t chosen, Choose(names, options.array, where));
-  const nlohmann::json& tensor = tensors[names[chosen]];
-  const auto whole = [](const nlohmann::json& list) {
-    return list.is_array() && std::all_of(list.begin(), list.end(), [](const nlohmann::json& x) {
-             return x.is_number_unsigned() && x.get<std::uint64_t>() < (std::uint64_t{1} << 62);
-           });
-  };
-  if (!tensor.is_object() || !tensor.contains("dtype") || !tensor["dtype"].is_string() ||
-      !tensor.contains("shape") || !whole(tensor["shape"]) || !tensor.contains("data_offsets") ||
-      !whole(tensor["data_offsets"]) || tensor["data_offsets"].size() != 2) {
-    return damaged(
-        absl::StrCat("lacks dtype, shape or data_offsets of ", Printable(names[chosen], 80)));
-  }
-  MP_ASSIGN_OR_RETURN(const ElementType type, TypeOf(tensor["dtype"].get<std::string>(), where));
-  const auto shape = tensor["shape"].get<std::vector<std::int64_t>>();
-  const auto begin = tensor["data_offsets"][0].get<std::int64_t>();
-  const auto end = tensor["data_offsets"][1].get<std::int64_t>();
-  MP_ASSIGN_OR_RETURN(const std::int64_t count, CountElements(shape, type.size, where));
-  if (end < begin || end - begin != count * type.size) {
-    return damaged(absl::StrCat("gives ", end - begin, " bytes to the shape ", ShapeText(shape)));
-  }
-  if (end > *in->size() - data_begin) {
-    return absl::DataLossError(absl::StrCat(where, ": is truncated, has ", *in->size(),
-                                            " bytes, expected at least ", data_begin + end));
-  }
-  MP_RETURN_IF_ERROR(in->Skip(begin));
-  return OpenRows(std::make_unique<Window>(std::move(in), end - begin), type, shape, options);
+  const auto entry =
+      std::find_if(header.entries.begin(), header.entries.end(),
+                   [&](const SafetensorsEntry& e) { return e.name == names[chosen]; });
+  MP_ASSIGN_OR_RETURN(const ElementType type, TypeOf(entry->dtype, where));
+  MP_RETURN_IF_ERROR(in->Skip(entry->begin - 8 - length));
+  return OpenRows(std::make_unique<Window>(std::move(in), entry->bytes()), type, entry->shape,
+                  options);
 }
 
 absl::StatusOr<bool> IsTorchFile(const std::string& path) {

@@ -87,13 +87,22 @@ TEST(SafetensorsSamples, DamageIsNamed) {
   EXPECT_THAT(says(Safetensors(header, Raw(kValues).substr(0, 31))), HasSubstr("truncated"));
   EXPECT_THAT(says(Safetensors(R"({"z":{"dtype":"F32","shape":[5,2],"data_offsets":[0,32]}})",
                                Raw(kValues))),
-              HasSubstr("gives 32 bytes"));
+              HasSubstr("needs 40 bytes, its data_offsets hold 32"));
   EXPECT_THAT(says(Safetensors(R"({"z":{"dtype":"F32","shape":[-1],"data_offsets":[0,32]}})", "")),
-              HasSubstr("lacks dtype"));
+              HasSubstr("shape [-1], expected whole numbers"));
   EXPECT_THAT(says(Safetensors(R"({"z":{"dtype":"F8","shape":[1],"data_offsets":[0,1]}})", "x")),
               HasSubstr("type F8"));
-  EXPECT_THAT(says(Safetensors("{nonsense", "")), HasSubstr("no JSON"));
+  EXPECT_THAT(says(Safetensors("{nonsense", "")), HasSubstr("no valid JSON"));
   EXPECT_THAT(says(Safetensors("{}", "")), HasSubstr("no tensor"));
+  EXPECT_THAT(says(Safetensors(header, Raw(kValues) + "x")), HasSubstr("1 bytes behind"));
+  EXPECT_THAT(says(Safetensors(R"({"z":{"dtype":"F32","data_offsets":[0,32]}})", Raw(kValues))),
+              HasSubstr("lacks dtype"));
+  // A tensor of a type that we do not know does not keep others from being read.
+  const std::string mixed = folder.Write(
+      "mixed", Safetensors(R"({"a":{"dtype":"F8_E4M3","shape":[4],"data_offsets":[0,4]},)"
+                           R"("z":{"dtype":"F32","shape":[4,2],"data_offsets":[4,36]}})",
+                           "1234" + Raw(kValues)));
+  EXPECT_EQ(ReadAll(mixed, {"z"})->values.size(), 8u);
   // Any byte changed or the file cut anywhere: an error or numbers, nothing else.
   const std::string good = Safetensors(header, Raw(kValues));
   std::mt19937 random(1);
