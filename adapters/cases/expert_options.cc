@@ -11,8 +11,6 @@
 namespace mergeplan {
 namespace {
 
-using experts::ExecutorOptions;
-
 absl::Status Wrong(const std::string& option, const std::string& text,
                    const std::string& expected) {
   return absl::InvalidArgumentError(absl::StrCat("--", option, " ", text, ": expected ", expected));
@@ -37,7 +35,8 @@ absl::Status ParseNumber(const std::string& option, const std::string& text, dou
 constexpr std::int64_t kMostUpdates = std::int64_t{1} << 53;
 constexpr char kFresh[] = "samples", kPool[] = "pool";
 
-absl::Status Set(const std::string& option, const std::string& text, ExecutorOptions* out) {
+absl::Status Set(const std::string& option, const std::string& text,
+                 experts::ExecutorOptions* out) {
   if (option == "iterations") return ParseInt(option, text, 1, kMostUpdates, &out->iterations);
   if (option == "fit-iterations") return ParseInt(option, text, 0, kMostUpdates, &out->fit_updates);
   if (option == "experts")
@@ -78,7 +77,7 @@ absl::StatusOr<std::map<std::string, std::string>> ExpertTexts(const DistillArgu
   return texts;
 }
 
-std::map<std::string, std::string> ToTexts(const ExecutorOptions& options) {
+std::map<std::string, std::string> ToTexts(const experts::ExecutorOptions& options) {
   return {{"iterations", absl::StrCat(options.iterations)},
           {"fit-iterations", absl::StrCat(options.fit_updates)},
           {"experts", absl::StrCat(options.shape.experts)},
@@ -91,9 +90,9 @@ std::map<std::string, std::string> ToTexts(const ExecutorOptions& options) {
           {"draws", options.inputs == experts::InputKind::kPool ? kPool : kFresh}};
 }
 
-absl::StatusOr<ExecutorOptions> ParseExpertOptions(const std::map<std::string, std::string>& texts,
-                                                   int dimensions) {
-  ExecutorOptions options;
+absl::StatusOr<experts::ExecutorOptions> ParseExpertOptions(
+    const std::map<std::string, std::string>& texts, int dimensions) {
+  experts::ExecutorOptions options;
   options.shape.dimensions = dimensions;
   for (const auto& [option, text] : texts) MP_RETURN_IF_ERROR(Set(option, text, &options));
   const absl::Status optimizer = Validate(options.optimizer);

@@ -15,13 +15,12 @@
 #include "adapters/runtime/device.h"
 #include "adapters/runtime/output.h"
 #include "adapters/runtime/signals.h"
+#include "planner/base/exit_code.h"
 #include "planner/base/file.h"
 #include "planner/base/status_macros.h"
 
 namespace mergeplan {
 namespace {
-
-constexpr int kDone = 0, kFailed = 1, kMisuse = 2, kStopped = 3;
 
 // One line on stderr that says what runs; rewritten on a terminal.
 class Line {

@@ -22,6 +22,7 @@
 #include "adapters/runtime/run_folder.h"
 #include "adapters/runtime/signals.h"
 #include "adapters/runtime/training.h"
+#include "planner/base/exit_code.h"
 #include "planner/base/file.h"
 #include "planner/base/status_macros.h"
 #include "planner/base/utf8.h"
@@ -30,8 +31,6 @@
 
 namespace mergeplan {
 namespace {
-
-constexpr int kDone = 0, kFailed = 1, kMisuse = 2, kStopped = 3;
 
 int CodeOf(const absl::Status& status) { return IsMisuse(status) ? kMisuse : kFailed; }
 

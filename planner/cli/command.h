@@ -9,16 +9,9 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "planner/base/exit_code.h"
 
 namespace mergeplan::cli {
-
-// Exit codes of every command.
-enum ExitCode : int {
-  kDone = 0,
-  kFailed = 1,
-  kMisuse = 2,   // a flag or argument is wrong
-  kStopped = 3,  // stopped early with a usable result
-};
 
 // The same status, marked as the fault of a flag: the command ends with kMisuse.
 absl::Status Misuse(absl::Status status);

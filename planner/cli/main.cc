@@ -40,7 +40,7 @@ int RunCommand(int argc, char** argv) {
     if (!found) {
       std::fprintf(stderr, "mergeplan: unknown command \"%s\", expected one of %s\n", argv[1],
                    known.c_str());
-      return mergeplan::cli::kMisuse;
+      return mergeplan::kMisuse;
     }
   }
   try {
@@ -49,14 +49,14 @@ int RunCommand(int argc, char** argv) {
     return app.exit(e);
   } catch (const CLI::ParseError& e) {
     app.exit(e);
-    return mergeplan::cli::kMisuse;
+    return mergeplan::kMisuse;
   }
   for (const Command& command : commands) {
     if (!command.app->parsed()) continue;
     const absl::Status status = mergeplan::cli::RefuseEmpty(*command.app);
     return status.ok() ? command.run() : mergeplan::cli::Report(command.app->get_name(), status);
   }
-  return mergeplan::cli::kMisuse;
+  return mergeplan::kMisuse;
 }
 
 }  // namespace
@@ -68,7 +68,7 @@ int main(int argc, char** argv) {
     if (word == "--") break;
     if (word.size() > 3 && word.substr(0, 2) == "--" && word.find('=') == word.size() - 1) {
       std::fprintf(stderr, "mergeplan: %s: is empty, expected a value after the '='\n", argv[k]);
-      return mergeplan::cli::kMisuse;
+      return mergeplan::kMisuse;
     }
   }
   if (argc > 1) {
@@ -80,16 +80,16 @@ int main(int argc, char** argv) {
     const int code = RunCommand(argc, argv);
     if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
       std::fprintf(stderr, "mergeplan: the output could not be written to stdout\n");
-      return code == mergeplan::cli::kDone ? mergeplan::cli::kFailed : code;
+      return code == mergeplan::kDone ? mergeplan::kFailed : code;
     }
     return code;
   } catch (const std::bad_alloc&) {
     std::fprintf(stderr,
                  "mergeplan: out of memory; give fewer dimensions or teacher steps, or a larger "
                  "machine\n");
-    return mergeplan::cli::kFailed;
+    return mergeplan::kFailed;
   } catch (const std::exception& e) {
     std::fprintf(stderr, "mergeplan: %s\n", e.what());
-    return mergeplan::cli::kFailed;
+    return mergeplan::kFailed;
   }
 }

@@ -38,13 +38,13 @@ bool Contains(std::initializer_list<std::string_view> names, std::string_view na
 }
 
 // Everything that was asked.
-struct Question {
+struct MeasuredQuestion {
   MeasuredModel model;
   MeasuredOptions options;
   std::string sha256;
 };
 
-absl::StatusOr<Question> Ask(const MeasuredFlags& flags, int student_steps) {
+absl::StatusOr<MeasuredQuestion> Ask(const MeasuredFlags& flags, int student_steps) {
   for (const CLI::Option* option : flags.app->get_options()) {
     if (option->count() == 0) continue;
     const auto is = [option](const char* name) { return option->check_name(name); };
@@ -79,7 +79,7 @@ absl::StatusOr<Question> Ask(const MeasuredFlags& flags, int student_steps) {
                                tables.teacher_steps, ", the steps of the teacher"));
   }
   MP_ASSIGN_OR_RETURN(MeasuredModel model, MeasuredModel::Create(std::move(tables)));
-  return Question{std::move(model), options, std::move(sha256)};
+  return MeasuredQuestion{std::move(model), options, std::move(sha256)};
 }
 
 Json Pair(Range range) { return Json::array({range.first, range.last}); }
@@ -96,7 +96,7 @@ Json Tree(const Plan& plan, int node) {
   return out;
 }
 
-Json Heading(const MeasuredFlags& flags, const Question& question) {
+Json Heading(const MeasuredFlags& flags, const MeasuredQuestion& question) {
   const MeasuredOptions& o = question.options;
   Json out = Json::object();
   out["model"] = "measured";
@@ -171,7 +171,7 @@ Json Answer(Json out, const MeasuredResult& result, const Lead& lead) {
   return out;
 }
 
-void PrintAssumptions(const Question& question) {
+void PrintAssumptions(const MeasuredQuestion& question) {
   const MeasuredOptions& o = question.options;
   std::printf("measured model, %d teacher steps, errors add up as %s, ", question.model.steps(),
               o.combine == Combine::kSum ? "they are (sum)" : "squares (rms)");
@@ -217,7 +217,7 @@ std::string Table(const std::vector<Rival>& rivals, const Lead* lead) {
   return out;
 }
 
-void PrintAnswer(const Question& question, const MeasuredResult& result, const Lead& lead) {
+void PrintAnswer(const MeasuredQuestion& question, const MeasuredResult& result, const Lead& lead) {
   PrintAssumptions(question);
   std::printf("plan         %s\n", result.plan.ToString().c_str());
   std::printf("error        %.9g, between %.6g and %.6g by the measured intervals\n", result.error,
@@ -296,7 +296,7 @@ absl::StatusOr<int> RunPlanMeasured(const MeasuredFlags& flags, int student_step
         "file that ends in .json for the answer as --json prints it"));
   }
   MP_RETURN_IF_ERROR(CheckOutput(output, {flags.file}));
-  MP_ASSIGN_OR_RETURN(const Question question, Ask(flags, student_steps));
+  MP_ASSIGN_OR_RETURN(const MeasuredQuestion question, Ask(flags, student_steps));
   absl::StatusOr<MeasuredResult> result = SolveMeasured(question.model, question.options);
   if (!result.ok()) {
     return absl::IsInvalidArgument(result.status()) ? Misuse(result.status()) : result.status();
@@ -323,7 +323,7 @@ absl::StatusOr<int> RunPlanMeasured(const MeasuredFlags& flags, int student_step
 }
 
 absl::StatusOr<int> RunCompareMeasured(const MeasuredFlags& flags, int student_steps, bool json) {
-  MP_ASSIGN_OR_RETURN(const Question question, Ask(flags, student_steps));
+  MP_ASSIGN_OR_RETURN(const MeasuredQuestion question, Ask(flags, student_steps));
   const absl::StatusOr<std::vector<Rival>> rivals = StrategiesOf(question.model, question.options);
   if (!rivals.ok()) return Misuse(rivals.status());
   if (json) {

@@ -29,7 +29,7 @@
 namespace mergeplan::cli {
 namespace {
 
-constexpr int kMostDraws = 1'000'000'000;
+constexpr int kMostLawDraws = 1'000'000'000;
 
 struct ReportFlags {
   std::vector<std::string> runs;
@@ -270,7 +270,7 @@ Command MakeReport(CLI::App& top) {
       ->type_name("N");
   AddInteger(*app, "--draws", flags->draws, 0,
              "draws of the law that achieved values are tested against (default 10000, 0: no test)",
-             kMostDraws)
+             kMostLawDraws)
       ->type_name("N");
   AddInteger(*app, "--threads", flags->threads, 0, "threads to use (default, 0: 2)")
       ->type_name("N");

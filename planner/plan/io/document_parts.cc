@@ -1,7 +1,6 @@
 #include "planner/plan/io/document_parts.h"
 
 #include <cstdint>
-#include <limits>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -10,7 +9,6 @@
 namespace mergeplan::plan_io {
 namespace {
 
-constexpr std::int64_t kMostInt = std::numeric_limits<int>::max();
 constexpr std::int64_t kMostExact = std::int64_t{1} << 53;
 constexpr std::string_view kStrategyKeys[] = {"objective",      "objective_equal_total_time",
                                               "merges_trained", "rounds",

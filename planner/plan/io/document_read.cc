@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
-#include <limits>
 #include <optional>
 #include <system_error>
 #include <tuple>
@@ -25,7 +24,6 @@ namespace mergeplan::plan_io {
 namespace {
 
 constexpr int kMostSteps = kMaxTeacherSteps;
-constexpr std::int64_t kMostInt = std::numeric_limits<int>::max();
 
 // clang-format off
 constexpr std::string_view kQuestionKeys[] = {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -12,6 +13,9 @@
 #include "absl/types/span.h"
 
 namespace mergeplan::plan_io {
+
+// The largest number of a file that is kept as an int.
+inline constexpr std::int64_t kMostInt = std::numeric_limits<int>::max();
 
 // The namespace plan_io is what the files of this folder share; nothing else includes these
 // headers.

@@ -1,6 +1,5 @@
 #include "planner/plan/io/plan_read.h"
 
-#include <limits>
 #include <string>
 #include <utility>
 #include <vector>
@@ -12,7 +11,6 @@
 namespace mergeplan::plan_io {
 namespace {
 
-constexpr std::int64_t kMostInt = std::numeric_limits<int>::max();
 constexpr std::string_view kMergeKeys[] = {"first", "last", "round", "children"};
 
 // A merge as it stands in the file.

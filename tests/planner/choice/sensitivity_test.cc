@@ -13,7 +13,7 @@ namespace {
 
 using testing::HasSubstr;
 
-SensitivityOptions Options() {
+SensitivityOptions QuietOptions() {
   SensitivityOptions options;
   options.search.threads = 1;
   return options;
@@ -81,8 +81,9 @@ TEST(DrawVariances, FollowSeedAndNumberOnly) {
 TEST(Sensitivity, APlanThatATheoremProvesIsNeverBeaten) {
   const std::vector<double> variances = {0.1, 0.5};
   const Model model = ModelFor("cosine", 12, variances);
-  const absl::StatusOr<Sensitivity> s = AnalyzeSensitivity(
-      model, RelativeIntervals(variances, 0.1), Canonical(Strategy::kBoot, 12), "plan", Options());
+  const absl::StatusOr<Sensitivity> s =
+      AnalyzeSensitivity(model, RelativeIntervals(variances, 0.1), Canonical(Strategy::kBoot, 12),
+                         "plan", QuietOptions());
   ASSERT_TRUE(s.ok()) << s.status();
   EXPECT_EQ(s->draws, 200);
   EXPECT_EQ(s->not_beaten.count, 200);
@@ -104,7 +105,7 @@ TEST(Sensitivity, SharesLeadAndRegretAreThoseOfTheDraws) {
   const int steps = 10;
   const Model model = ModelFor("cosine", steps, variances);
   const VarianceIntervals intervals = RelativeIntervals(variances, 0.5);
-  SensitivityOptions options = Options();
+  SensitivityOptions options = QuietOptions();
   options.draws = 60;
   options.replans = 3;
   const Plan plan = Canonical(Strategy::kVanilla, steps);
@@ -156,7 +157,7 @@ TEST(Sensitivity, IsTheSameWithAnyNumberOfThreads) {
   const std::vector<double> variances = {0.3, 0.9, 1.4, 2.5};
   const Model model = ModelFor("cosine", 10, variances);
   const VarianceIntervals intervals = RelativeIntervals(variances, 0.3);
-  SensitivityOptions options = Options();
+  SensitivityOptions options = QuietOptions();
   options.draws = 50;
   const auto run = [&](int threads, std::uint64_t seed) {
     options.search.threads = threads;
@@ -178,7 +179,7 @@ TEST(Sensitivity, WithoutRivalsNothingIsSaidOfALead) {
   const std::vector<double> variances = {0.5};
   const absl::StatusOr<Sensitivity> s =
       AnalyzeSensitivity(ModelFor("cosine", 2, variances), RelativeIntervals(variances, 0.1),
-                         Canonical(Strategy::kBoot, 2), "plan", Options());
+                         Canonical(Strategy::kBoot, 2), "plan", QuietOptions());
   ASSERT_TRUE(s.ok()) << s.status();
   EXPECT_EQ(s->candidates.size(), 1U);
   EXPECT_EQ(s->not_beaten.of, 0);
@@ -189,8 +190,9 @@ TEST(Sensitivity, DrawsThatTheRateIsTooLargeForAreCounted) {
   const std::vector<double> variances = {1.0, 2.0};
   // lr n < 1/2 holds up to n = 2.5 only.
   const Model model = ModelFor("cosine", 6, variances, Budget::Sgd(0.2, 10));
-  const absl::StatusOr<Sensitivity> s = AnalyzeSensitivity(
-      model, RelativeIntervals(variances, 0.5), Canonical(Strategy::kBoot, 6), "plan", Options());
+  const absl::StatusOr<Sensitivity> s =
+      AnalyzeSensitivity(model, RelativeIntervals(variances, 0.5), Canonical(Strategy::kBoot, 6),
+                         "plan", QuietOptions());
   ASSERT_TRUE(s.ok()) << s.status();
   EXPECT_GT(s->refused, 0);
   EXPECT_GT(s->draws, 100);
@@ -199,7 +201,7 @@ TEST(Sensitivity, DrawsThatTheRateIsTooLargeForAreCounted) {
 
 TEST(Sensitivity, InterruptedItSaysWhatItHas) {
   const std::vector<double> variances = {0.5, 2};
-  SensitivityOptions options = Options();
+  SensitivityOptions options = QuietOptions();
   options.search.interrupted = [] { return true; };
   const absl::StatusOr<Sensitivity> s =
       AnalyzeSensitivity(ModelFor("cosine", 6, variances), RelativeIntervals(variances, 0.1),
@@ -222,17 +224,17 @@ TEST(Sensitivity, WrongArgumentsAreNamed) {
   };
   VarianceIntervals bad = good;
   bad.low.pop_back();
-  EXPECT_THAT(message(bad, plan, Options()), HasSubstr("1 and 2 dimensions for 2 variances"));
+  EXPECT_THAT(message(bad, plan, QuietOptions()), HasSubstr("1 and 2 dimensions for 2 variances"));
   bad = good;
   bad.low[1] = 2.1;
-  EXPECT_THAT(message(bad, plan, Options()), HasSubstr("interval 2 is [2.1, 2.2]"));
+  EXPECT_THAT(message(bad, plan, QuietOptions()), HasSubstr("interval 2 is [2.1, 2.2]"));
   bad = good;
   bad.confidence = 1;
-  EXPECT_THAT(message(bad, plan, Options()), HasSubstr("confidence is 1"));
-  SensitivityOptions none = Options();
+  EXPECT_THAT(message(bad, plan, QuietOptions()), HasSubstr("confidence is 1"));
+  SensitivityOptions none = QuietOptions();
   none.draws = 0;
   EXPECT_THAT(message(good, plan, none), HasSubstr("0 draws"));
-  EXPECT_THAT(message(good, Canonical(Strategy::kBoot, 5), Options()),
+  EXPECT_THAT(message(good, Canonical(Strategy::kBoot, 5), QuietOptions()),
               HasSubstr("the plan has 5 steps, the model 6"));
 }
 

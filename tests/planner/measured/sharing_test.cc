@@ -18,7 +18,7 @@
 namespace mergeplan {
 namespace {
 
-CaseKind RandomKind(std::mt19937_64& random, int least, int most) {
+CaseKind RandomSharedKind(std::mt19937_64& random, int least, int most) {
   CaseKind kind;
   kind.steps = Pick(random, least, most);
   kind.start_matters = random() % 4 != 0;
@@ -85,7 +85,7 @@ TEST(ShareUpdates, IsTheBestAllocationWhereResidualsAreConvex) {
   std::mt19937_64 random(3);
   int best_of_bent = 0, bent = 0;
   for (int n = 0; n < 4000; ++n) {
-    const CaseKind kind = RandomKind(random, 2, 6);
+    const CaseKind kind = RandomSharedKind(random, 2, 6);
     const RandomCase c = MakeCase(kind, random);
     const auto model = MeasuredModel::Create(c.Tables());
     ASSERT_TRUE(model.ok()) << model.status();
@@ -125,7 +125,7 @@ TEST(TotalUpdates, AgainstAllPlansAndAllocations) {
   std::mt19937_64 random(4);
   int reached = 0, bounded = 0;
   for (int n = 0; n < 3000; ++n) {
-    const CaseKind kind = RandomKind(random, 2, 5);
+    const CaseKind kind = RandomSharedKind(random, 2, 5);
     const RandomCase c = MakeCase(kind, random);
     const auto model = MeasuredModel::Create(c.Tables());
     ASSERT_TRUE(model.ok()) << model.status();
@@ -185,7 +185,7 @@ TEST(TotalUpdates, BoundsHoldTheExactOptimum) {
   std::mt19937_64 random(5);
   double worst = 0;
   for (int n = 0; n < 40; ++n) {
-    CaseKind kind = RandomKind(random, 8, 12);
+    CaseKind kind = RandomSharedKind(random, 8, 12);
     kind.product_gains = n % 2 == 0;
     RandomCase c = MakeCase(kind, random);
     MeasuredTables tables = c.Tables();
@@ -232,7 +232,7 @@ TEST(TotalUpdates, WithoutStartsVanillaIsProven) {
 TEST(TotalUpdates, MoreUpdatesNeverHurt) {
   std::mt19937_64 random(7);
   for (int n = 0; n < 20; ++n) {
-    const RandomCase c = MakeCase(RandomKind(random, 6, 10), random);
+    const RandomCase c = MakeCase(RandomSharedKind(random, 6, 10), random);
     const auto model = MeasuredModel::Create(c.Tables());
     ASSERT_TRUE(model.ok());
     MeasuredOptions options;

@@ -58,14 +58,14 @@ TEST(Arrays, ComeFromNpzBesideOthers) {
   EXPECT_THAT(ErrorOf(path, 1), AllOf(HasSubstr(path), HasSubstr("t = 1")));
 }
 
-struct Bad {
+struct BadArrays {
   const char* json;
   std::vector<const char*> parts;
 };
 
 TEST(Arrays, BadOnesAreNamed) {
   const Folder folder;
-  const Bad cases[] = {
+  const BadArrays cases[] = {
       {R"({"alpha": [1, 0.5, 0.7], "sigma": [0, 0.5, 0.6]})", {"t = 1", "t = 2", "fall strictly"}},
       {R"({"alpha": [1, 0.5, 0.5], "sigma": [0, 0.5, 0.5]})", {"t = 1", "t = 2"}},
       {R"({"alpha": [1, 0.5], "sigma": [0, 0.5, 1]})", {"2 values", "3"}},
@@ -85,7 +85,7 @@ TEST(Arrays, BadOnesAreNamed) {
       {R"({})", {"_class_name", "missing"}},
       {"3", {"found 3", "_class_name"}},
   };
-  for (const Bad& c : cases) {
+  for (const BadArrays& c : cases) {
     const std::string path = folder.Write("bad.json", c.json);
     const std::string message = ErrorOf(path, std::nullopt);
     EXPECT_THAT(message, HasSubstr(path)) << c.json;
@@ -95,7 +95,7 @@ TEST(Arrays, BadOnesAreNamed) {
 
 TEST(Json, ErrorsSayWhere) {
   const Folder folder;
-  const Bad cases[] = {
+  const BadArrays cases[] = {
       {"{\n  \"alpha\": [1, 0.5,],\n}", {"line 2, column 20"}},
       {"{\"alpha\": [1, 2", {"line 1, column 16"}},
       {"", {"line 1, column 1"}},
@@ -107,7 +107,7 @@ TEST(Json, ErrorsSayWhere) {
       {"\x01\x02", {"line 1, column 1"}},
       {"{\"alpha\": \"\xff\"}", {"line 1, column 12"}},
   };
-  for (const Bad& c : cases) {
+  for (const BadArrays& c : cases) {
     const std::string path = folder.Write("bad.json", c.json);
     const std::string message = ErrorOf(path, 4);
     EXPECT_THAT(message, AllOf(HasSubstr(path), HasSubstr("no valid JSON"))) << c.json;

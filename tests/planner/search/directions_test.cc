@@ -16,10 +16,6 @@
 namespace mergeplan::search {
 namespace {
 
-double Uniform(std::mt19937_64& random, double low, double high) {
-  return std::uniform_real_distribution<double>(low, high)(random);
-}
-
 // The value of the whole plan in one dimension, by the recursion as the paper has it, with that of
 // one node taken `times` as large; values[node] of all nodes.
 double Whole(const Model& model, const Plan& plan, int k, int at, double times,

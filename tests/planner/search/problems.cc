@@ -12,18 +12,19 @@
 #include "absl/strings/str_join.h"
 
 namespace mergeplan {
-namespace {
 
 double Uniform(std::mt19937_64& random, double low, double high) {
   return std::uniform_real_distribution<double>(low, high)(random);
 }
 
-double LogUniform(std::mt19937_64& random, double low, double high) {
-  return std::exp(Uniform(random, std::log(low), std::log(high)));
-}
-
 int Integer(std::mt19937_64& random, int low, int high) {
   return std::uniform_int_distribution<int>(low, high)(random);
+}
+
+namespace {
+
+double LogUniform(std::mt19937_64& random, double low, double high) {
+  return std::exp(Uniform(random, std::log(low), std::log(high)));
 }
 
 }  // namespace

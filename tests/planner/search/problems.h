@@ -9,6 +9,10 @@
 
 namespace mergeplan {
 
+// Uniformly distributed numbers, of integers both ends included.
+double Uniform(std::mt19937_64& random, double low, double high);
+int Integer(std::mt19937_64& random, int low, int high);
+
 // One random planning problem in both forms: for the library and for the oracle.
 struct RandomProblem {
   ModelSpec model;

@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <limits>
 #include <random>
 #include <string>
 #include <vector>
@@ -28,8 +27,6 @@ namespace {
 
 using search::SharedProblem;
 using search::SharedTree;
-
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 TEST(SharedTimeValue, EqualsThePlainEvaluation) {
   std::mt19937_64 random(1);

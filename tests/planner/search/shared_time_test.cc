@@ -2,7 +2,6 @@
 
 #include <cmath>
 #include <cstdint>
-#include <limits>
 #include <random>
 #include <string>
 #include <vector>
@@ -21,8 +20,6 @@ namespace {
 using search::SharedProblem;
 using search::SharedTree;
 using ::testing::HasSubstr;
-
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 TEST(SharedTime, VanillaIsProvenBestWithOneBlock) {
   for (Init init : {Init::kJump, Init::kChildJump}) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <limits>
 #include <random>
 #include <vector>
 
@@ -9,6 +10,8 @@
 #include "tests/oracle/problem.h"
 
 namespace mergeplan {
+
+inline constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 // Options with one thread.
 SearchOptions SharingOptions(int blocks = 1);

@@ -20,13 +20,6 @@ namespace {
 using oracle::ToDouble;
 using oracle::Wide;
 
-double Uniform(std::mt19937_64& random, double low, double high) {
-  return std::uniform_real_distribution<double>(low, high)(random);
-}
-int Integer(std::mt19937_64& random, int low, int high) {
-  return std::uniform_int_distribution<int>(low, high)(random);
-}
-
 // A problem of tables as the library takes it and as the oracle does.
 struct TablesProblem {
   ModelTables tables;

@@ -16,10 +16,6 @@
 namespace mergeplan::search {
 namespace {
 
-double Uniform(std::mt19937_64& random, double low, double high) {
-  return std::uniform_real_distribution<double>(low, high)(random);
-}
-
 // A problem of two variances that the pass is for, with targets moved by `shift`.
 std::vector<Target> Targets(const Model& model, double shift) {
   std::vector<Target> targets;
