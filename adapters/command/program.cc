@@ -14,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "adapters/command/bench_command.h"
 #include "adapters/command/distill.h"
+#include "adapters/encoding/encode_command.h"
 #include "adapters/model/model_command.h"
 #include "adapters/runtime/device.h"
 #include "adapters/runtime/output.h"
@@ -253,6 +254,58 @@ CLI::App* AddModel(CLI::App& app, ModelArguments& a) {
   return command;
 }
 
+constexpr char kEncodeExample[] = R"(
+Example:
+  mergeplan encode images/ --vae pipeline/vae -o latents
+  mergeplan analyze 'latents/part-*.safetensors' --array latents --per-channel
+
+A run that was stopped goes on with the same command. Exit codes: 0 done, 1 failed, 2 misuse,
+3 stopped (Ctrl-C).
+)";
+
+CLI::App* AddEncode(CLI::App& app, encoding::EncodeArguments& a, EncodeOutput& output) {
+  CLI::App* command =
+      app.add_subcommand("encode", "Encodes pictures into latents on disk, part by part");
+  command->add_option("input", a.input, "Pictures, as analyze reads them")->required();
+  command->add_option("--array", a.array, "Which array of an .npz or .safetensors");
+  command
+      ->add_option("--vae", a.vae,
+                   "Folder of a diffusers AutoencoderKL or AutoencoderTiny, or vae.toml, which "
+                   "names a TorchScript encoder")
+      ->required();
+  command->add_option("-o,--output", a.output, "Folder of the latents")->required();
+  Add(command, "--size", a.size, "Bring pictures to HEIGHTxWIDTH first (bicubic, antialiased)");
+  Add(command, "--scale", a.scale, "LOW:HIGH of pixels, or none [what the network takes]");
+  command->add_option("--content", a.content, "mean, mean,log_variance or sample")
+      ->capture_default_str();
+  command->add_flag("--raw", a.raw,
+                    "Latents as the encoder gives them, without scaling factor and shift");
+  command->add_option("--dtype", a.dtype, "float32 or float16")->capture_default_str();
+  command->add_option("--batch", a.batch, "Pictures at a time")
+      ->check(CLI::Range(1, 65536))
+      ->capture_default_str();
+  command
+      ->add_option("--tile", a.tile,
+                   "Encode pictures larger than this many pixels in overlapping tiles; 0: whole")
+      ->check(CLI::Range(std::int64_t{0}, std::int64_t{65536}))
+      ->capture_default_str();
+  command->add_option("--part-samples", a.part_samples, "Samples of one file")
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 30))
+      ->capture_default_str();
+  command->add_option("--shard", a.shard, "INDEX/COUNT: only every COUNT-th part");
+  command->add_option("--seed", a.seed, "Of --content sample")
+      ->check(CLI::Range(std::int64_t{0}, kLargest))
+      ->capture_default_str();
+  command->add_option("--device", a.device, "cpu, cuda or cuda:N")->capture_default_str();
+  command->add_option("--threads", a.threads, "0: all")
+      ->check(CLI::Range(0, 256))
+      ->capture_default_str();
+  command->add_flag("--quiet", output.quiet, "No progress");
+  command->add_flag("--json", output.json, "Print one JSON object");
+  command->footer(kEncodeExample);
+  return command;
+}
+
 // `--strategy NAME --help` goes on with that plugin's own parameters, from its manifest: none of
 // its code runs.
 int HelpWithParameters(const DistillArguments& arguments) {
@@ -289,8 +342,11 @@ int RunProgram(int argc, const char* const* argv) {
   CLI::App* bench = AddBench(app, bench_arguments, bench_output);
   ModelArguments model_arguments;
   CLI::App* model = AddModel(app, model_arguments);
+  encoding::EncodeArguments encode_arguments;
+  EncodeOutput encode_output;
+  CLI::App* encode = AddEncode(app, encode_arguments, encode_output);
   std::string command = argc > 1 ? argv[1] : "";
-  if (command != "bench" && command != "model") command = "distill";
+  if (command != "bench" && command != "model" && command != "encode") command = "distill";
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& done) {  // --help, --version
@@ -312,6 +368,10 @@ int RunProgram(int argc, const char* const* argv) {
     if (model->parsed()) {
       RestoreStdout();  // no plugins here
       return RunModelCommand(model_arguments);
+    }
+    if (encode->parsed()) {
+      RestoreStdout();
+      return RunEncodeCommand(encode_arguments, encode_output);
     }
     return RunDistill(arguments, output);
   };

@@ -32,6 +32,9 @@ constexpr Companion kCompanions[] = {
      "Say what a pretrained network is and how far from a reference (needs LibTorch)",
      "builds that have LibTorch (preset \"release\")",
      "nothing was written, run the command again"},
+    {"encode", "mergeplan-torch", true, "Encode pictures into latents with a VAE (needs LibTorch)",
+     "builds that have LibTorch (preset \"release\")",
+     "finished parts are kept, run the command again"},
     {"plugins", "mergeplan-plugins", false, "List, show and check strategy plugins", "every build",
      "nothing was changed, run the command again"},
 };

@@ -14,8 +14,7 @@
 #include "planner/base/status_macros.h"
 #include "planner/base/utf8.h"
 #include "planner/cli/command.h"
-#include "planner/data/many.h"
-#include "planner/data/spool.h"
+#include "planner/data/fingerprint.h"
 #include "planner/spectrum/merge.h"
 
 namespace mergeplan::cli {
@@ -32,44 +31,10 @@ absl::Status ParseShard(const std::string& text, DataFlags& flags) {
                              "\" is no part, expected I/N with 1 <= I <= N, such as 1/8"));
 }
 
-absl::StatusOr<std::string> Fingerprint(const std::string& input) {
-  std::error_code ec;
-  if (fs::is_regular_file(input, ec)) return Sha256OfFile(input);
-  if (input == "-") {
-    MP_ASSIGN_OR_RETURN(const std::string path, SpoolStandardInput());
-    return Sha256OfFile(path);
-  }
-  std::vector<std::string> lines;
-  const auto add = [&lines](const fs::path& path) {
-    std::error_code none;
-    const auto time = fs::last_write_time(path, none).time_since_epoch().count();
-    lines.push_back(absl::StrCat(path.string(), " ", fs::file_size(path, none), " ", time));
-  };
-  if (std::error_code none; !fs::is_directory(input, none)) {
-    MP_ASSIGN_OR_RETURN(const std::vector<std::string> files, FilesLike(input));
-    for (const std::string& file : files) add(file);
-  }
-  const auto options = fs::directory_options::follow_directory_symlink;
-  fs::recursive_directory_iterator it;
-  if (lines.empty()) it = fs::recursive_directory_iterator(input, options, ec);
-  for (const fs::recursive_directory_iterator end; !ec && it != end; it.increment(ec)) {
-    std::error_code none;
-    if (it->is_regular_file(none)) add(it->path());
-  }
-  if (ec) {
-    return absl::FailedPreconditionError(
-        absl::StrCat(input, ": cannot be listed (", ec.message(), ")"));
-  }
-  std::sort(lines.begin(), lines.end());
-  std::string all;
-  for (const std::string& line : lines) absl::StrAppend(&all, line, "\n");
-  return Sha256(all);
-}
-
 absl::StatusOr<Spectrum> EstimateInShards(const DataFlags& flags, const EstimateOptions& options,
                                           int shards, const std::string& folder) {
   MP_RETURN_IF_ERROR(MakeDirectories(folder));
-  MP_ASSIGN_OR_RETURN(const std::string fingerprint, Fingerprint(flags.input));
+  MP_ASSIGN_OR_RETURN(const std::string fingerprint, FingerprintOfInput(flags.input));
   EstimateOptions part_options = options;
   part_options.want_pca = part_options.want_dct = false;
   part_options.shrinkage_rule = "none";

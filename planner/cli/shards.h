@@ -18,8 +18,4 @@ absl::Status ParseShard(const std::string& text, DataFlags& flags);
 absl::StatusOr<Spectrum> EstimateInShards(const DataFlags& flags, const EstimateOptions& options,
                                           int shards, const std::string& folder);
 
-// What tells whether data is the same as before: a file's hash; names, sizes and times of the files
-// in a folder.
-absl::StatusOr<std::string> Fingerprint(const std::string& input);
-
 }  // namespace mergeplan::cli

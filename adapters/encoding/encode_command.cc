@@ -1,0 +1,127 @@
+#include "adapters/encoding/encode_command.h"
+
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdio>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "adapters/parallel/open.h"
+#include "adapters/runtime/signals.h"
+#include "nlohmann/json.hpp"
+#include "planner/base/status_macros.h"
+
+namespace mergeplan {
+namespace {
+
+using encoding::EncodeArguments;
+using encoding::EncodeResult;
+
+// A line on stderr, at most every two seconds (ten times a second on a terminal).
+class Progress {
+ public:
+  explicit Progress(bool quiet) : quiet_(quiet), terminal_(::isatty(STDERR_FILENO) == 1) {}
+  ~Progress() {
+    if (shown_ && terminal_) std::fprintf(stderr, "\r\033[K");
+  }
+  void Show(const encoding::EncodeProgress& at) {
+    const auto now = std::chrono::steady_clock::now();
+    const double wait = terminal_ ? 0.1 : 2;
+    if (quiet_ || std::chrono::duration<double>(now - last_).count() < wait) return;
+    last_ = now;
+    shown_ = true;
+    const std::string of = at.of ? absl::StrCat(" of ", *at.of) : "";
+    std::fprintf(stderr, "%sencode: %lld%s samples%s", terminal_ ? "\r" : "",
+                 static_cast<long long>(at.samples), of.c_str(), terminal_ ? "\033[K" : "\n");
+  }
+
+ private:
+  bool quiet_, terminal_, shown_ = false;
+  std::chrono::steady_clock::time_point last_ = std::chrono::steady_clock::now();
+};
+
+std::string Shape(const std::vector<std::int64_t>& shape) {
+  return absl::StrCat("[", absl::StrJoin(shape, ", "), "]");
+}
+
+void Print(const EncodeArguments& arguments, const EncodeResult& result, bool json) {
+  const double rate = result.seconds > 0 ? static_cast<double>(result.encoded) / result.seconds : 0;
+  if (json) {
+    const nlohmann::ordered_json out = {
+        {"folder", arguments.output},          {"vae", result.vae_kind},
+        {"vae_sha256", result.sha256},         {"samples", result.samples},
+        {"encoded", result.encoded},           {"image_shape", result.image_shape},
+        {"latent_shape", result.latent_shape}, {"finished", result.finished},
+        {"stopped", result.stopped},           {"seconds", result.seconds},
+        {"samples_per_second", rate}};
+    const std::string text = out.dump(2, ' ', false, nlohmann::json::error_handler_t::replace);
+    std::printf("%s\n", text.c_str());
+    return;
+  }
+  std::printf("%s: %s becomes %s by %s\n", arguments.input.c_str(),
+              Shape(result.image_shape).c_str(), Shape(result.latent_shape).c_str(),
+              result.vae_kind.c_str());
+  if (result.grey_repeated) {
+    std::printf("the grey pictures were repeated to %lld channels\n",
+                static_cast<long long>(result.image_shape[0]));
+  }
+  std::printf("%lld samples, %lld of them encoded now", static_cast<long long>(result.samples),
+              static_cast<long long>(result.encoded));
+  if (result.encoded > 0) std::printf(" in %.1f s (%.1f a second)", result.seconds, rate);
+  std::printf("\n");
+  if (result.finished) {
+    std::printf("%s is complete: mergeplan analyze '%s/part-*.safetensors' --array latents\n",
+                arguments.output.c_str(), arguments.output.c_str());
+  } else if (result.stopped) {
+    std::printf("stopped: the same command goes on from the last finished part\n");
+  } else {
+    std::printf("%s lacks parts that other processes make, or that are still to do\n",
+                arguments.output.c_str());
+  }
+}
+
+absl::StatusOr<int> Run(EncodeArguments arguments, const EncodeOutput& output,
+                        const Communicator& ranks) {
+  if (ranks.ranks() > 1) {
+    if (!arguments.shard.empty()) {
+      return absl::InvalidArgumentError(
+          "--shard: under mpirun every rank has its part already, expected one of the two");
+    }
+    arguments.shard = absl::StrCat(ranks.rank() + 1, "/", ranks.ranks());
+  }
+  StopOnSignals();
+  Progress progress(output.quiet || !ranks.first());
+  MP_ASSIGN_OR_RETURN(EncodeResult result,
+                      encoding::Encode(arguments, [&](const auto& at) { progress.Show(at); }));
+  if (ranks.ranks() > 1) {
+    MP_RETURN_IF_ERROR(ranks.Barrier());
+    // Whoever was last has seen all parts; the first one tells.
+    if (ranks.first() && !result.finished && !result.stopped) {
+      EncodeArguments again = arguments;
+      MP_ASSIGN_OR_RETURN(const EncodeResult whole, encoding::Encode(again, nullptr));
+      result.finished = whole.finished;
+    }
+  }
+  if (ranks.first()) Print(arguments, result, output.json);
+  return result.stopped ? 3 : 0;
+}
+
+}  // namespace
+
+int RunEncodeCommand(const EncodeArguments& arguments, const EncodeOutput& output) {
+  const auto opened = OpenCommunicator();
+  const auto fail = [](const absl::Status& status) {
+    std::fprintf(stderr, "mergeplan encode: %s\n", std::string(status.message()).c_str());
+    const bool flag = status.message().substr(0, 2) == "--";
+    return flag ? 2 : 1;
+  };
+  if (!opened.ok()) return fail(opened.status());
+  const absl::StatusOr<int> code = Run(arguments, output, **opened);
+  const int end = code.ok() ? *code : fail(code.status());
+  (*opened)->Finish();
+  return end;
+}
+
+}  // namespace mergeplan

@@ -1,0 +1,15 @@
+#pragma once
+
+#include "adapters/encoding/encode.h"
+
+namespace mergeplan {
+
+struct EncodeOutput {
+  bool quiet = false, json = false;
+};
+
+// `mergeplan encode`. 0: all samples are encoded, or this process's share; 1: failed; 2: misuse;
+// 3: stopped (Ctrl-C), the same command goes on. Errors are one line on stderr.
+int RunEncodeCommand(const encoding::EncodeArguments& arguments, const EncodeOutput& output);
+
+}  // namespace mergeplan
