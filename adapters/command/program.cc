@@ -14,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "adapters/command/bench_command.h"
 #include "adapters/command/distill.h"
+#include "adapters/command/train_teacher_command.h"
 #include "adapters/model/model_command.h"
 #include "adapters/runtime/device.h"
 #include "adapters/runtime/output.h"
@@ -289,8 +290,10 @@ int RunProgram(int argc, const char* const* argv) {
   CLI::App* bench = AddBench(app, bench_arguments, bench_output);
   ModelArguments model_arguments;
   CLI::App* model = AddModel(app, model_arguments);
+  TrainTeacherArguments train_arguments;
+  CLI::App* train = AddTrainTeacher(app, train_arguments);
   std::string command = argc > 1 ? argv[1] : "";
-  if (command != "bench" && command != "model") command = "distill";
+  if (command != "bench" && command != "model" && command != "train-teacher") command = "distill";
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& done) {  // --help, --version
@@ -313,6 +316,7 @@ int RunProgram(int argc, const char* const* argv) {
       RestoreStdout();  // no plugins here
       return RunModelCommand(model_arguments);
     }
+    if (train->parsed()) return RunTrainTeacher(train_arguments);
     return RunDistill(arguments, output);
   };
   const int code = run();

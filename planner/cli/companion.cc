@@ -32,6 +32,11 @@ constexpr Companion kCompanions[] = {
      "Say what a pretrained network is and how far from a reference (needs LibTorch)",
      "builds that have LibTorch (preset \"release\")",
      "nothing was written, run the command again"},
+    {"train-teacher", "mergeplan-torch", true,
+     "Train a network to denoise, a teacher of your own (needs LibTorch)",
+     "builds that have LibTorch (preset \"release\")",
+     "if the folder of the training has a train.toml, go on with --resume, else run the command "
+     "again"},
     {"plugins", "mergeplan-plugins", false, "List, show and check strategy plugins", "every build",
      "nothing was changed, run the command again"},
 };
