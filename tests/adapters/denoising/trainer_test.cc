@@ -59,7 +59,7 @@ std::map<std::string, std::string> With(std::map<std::string, std::string> more)
   return more;
 }
 
-void Run(Trainer& trainer, int updates) {
+void Advance(Trainer& trainer, int updates) {
   for (int u = 0; u < updates; ++u) {
     const auto update = trainer.Step();
     ASSERT_TRUE(update.ok()) << update.status();
@@ -184,7 +184,7 @@ TEST(DenoisingTrainer, GoesOnBitByBit) {
   for (const auto& recipe : recipes) {
     const auto texts = With(recipe);
     const auto whole = Make(texts, at::kFloat, 0.2);
-    Run(*whole, 6);
+    Advance(*whole, 6);
     std::string path = folder.File("none");
     for (int u = 0; u < 6; ++u) {
       const auto part = Make(texts, at::kFloat, 0.2);
@@ -193,7 +193,7 @@ TEST(DenoisingTrainer, GoesOnBitByBit) {
         ASSERT_TRUE(read.ok()) << read.status();
         ASSERT_TRUE(part->Restore(read->trainer).ok());
       }
-      Run(*part, 1);
+      Advance(*part, 1);
       path = folder.File(std::to_string(u));
       ASSERT_TRUE(WriteCheckpoint({part->Save(), Log()}, "name", path).ok());
     }
@@ -236,7 +236,7 @@ TEST(DenoisingTrainer, SaysWhereItDiverges) {
 TEST(DenoisingTrainer, DamagedStatesAreRefused) {
   const TemporaryFolder folder;
   const auto trainer = Make(With({}));
-  Run(*trainer, 2);
+  Advance(*trainer, 2);
   const std::string path = folder.File("state");
   ASSERT_TRUE(WriteCheckpoint({trainer->Save(), Log()}, "name", path).ok());
   EXPECT_TRUE(absl::IsNotFound(ReadCheckpoint("name", folder.File("other")).status()));
