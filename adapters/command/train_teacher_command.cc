@@ -3,6 +3,7 @@
 #include <string>
 #include <utility>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 
 namespace mergeplan {
@@ -75,7 +76,13 @@ CLI::App* AddTrainTeacher(CLI::App& app, TrainTeacherArguments& a) {
   command
       ->add_option("--checkpoint-seconds", a.checkpoint_seconds,
                    "Seconds of training between checkpoints")
-      ->check(CLI::NonNegativeNumber)
+      ->check(CLI::Validator(
+          [](const std::string& text) {
+            double number = 0;
+            const bool fits = absl::SimpleAtod(text, &number) && number >= 0;
+            return fits ? std::string() : absl::StrCat("\"", text, "\", expected 0 or more");
+          },
+          "NUMBER"))
       ->capture_default_str();
   command->add_option("--time-limit", a.time_limit,
                       "Stop after so much training (90, 15m, 2h), as Ctrl-C does");

@@ -111,6 +111,13 @@ absl::StatusOr<Model> FindScript(const ModelRequest& request, const std::string&
   return out;
 }
 
+// Leaves a file alone that says so already.
+absl::Status WriteText(const std::string& path, const std::string& text) {
+  const absl::StatusOr<std::string> there = ReadFile(path);
+  if (there.ok() && *there == text) return absl::OkStatus();
+  return WriteFileAtomically(path, text);
+}
+
 std::string IndexText(const Scheduler& scheduler) {
   const nlohmann::json index = {{"_class_name", scheduler.pipeline},
                                 {"scheduler", {"diffusers", scheduler.class_name}},
@@ -137,11 +144,10 @@ absl::Status WriteModel(const network::Module& module, const Model& like,
     return network::SaveScript(module, like.signature, folder + "/network");
   }
   MP_RETURN_IF_ERROR(MakeDirectories(folder + "/scheduler"));
-  MP_RETURN_IF_ERROR(
-      WriteFileAtomically(folder + "/scheduler/scheduler_config.json", like.scheduler->text));
+  MP_RETURN_IF_ERROR(WriteText(folder + "/scheduler/scheduler_config.json", like.scheduler->text));
   MP_RETURN_IF_ERROR(module.Save(folder + "/unet"));
   if (like.scheduler->pipeline.empty()) return absl::OkStatus();
-  return WriteFileAtomically(folder + "/model_index.json", IndexText(*like.scheduler));
+  return WriteText(folder + "/model_index.json", IndexText(*like.scheduler));
 }
 
 absl::StatusOr<Model> LoadModel(const std::string& kind, const std::string& folder) {

@@ -184,6 +184,39 @@ TEST_F(TrainTeacher, CtrlCStops) {
   EXPECT_EQ(Run("stopped", resume).code, 3);
 }
 
+// Killed at any moment: what lies in the folder is a training that goes on, or none at all.
+TEST_F(TrainTeacher, KilledAnywhereEndsBitEqual) {
+  arguments_.training["iterations"] = "60";
+  ASSERT_EQ(Run("whole", arguments_).code, 0);
+  std::vector<std::string> begin = {"train-teacher",  "--model",    *arguments_.model,   "--data",
+                                    *arguments_.data, "--schedule", *arguments_.schedule};
+  for (const auto& [name, text] : arguments_.training) {
+    begin.push_back("--" + name);
+    begin.push_back(text);
+  }
+  const std::vector<std::string> rest = {"--threads", "1",  "--checkpoint-seconds",
+                                         "0",         "-o", File("killed")};
+  std::vector<std::string> resume = {"train-teacher", "--resume"};
+  begin.insert(begin.end(), rest.begin(), rest.end());
+  resume.insert(resume.end(), rest.begin(), rest.end());
+  for (const int milliseconds : {20, 70, 150}) {
+    Child child(folder_, std::filesystem::exists(File("killed") + "/train.toml") ? resume : begin);
+    while (child.Running() && !std::filesystem::exists(File("killed") + "/train.toml")) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(milliseconds));
+    child.Signal(SIGKILL);
+    child.Wait();
+  }
+  const Outcome outcome = Run("killed", Resume());
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_EQ(Weights("killed"), Weights("whole"));
+  EXPECT_EQ(Losses("killed"), Losses("whole"));
+  for (const auto& entry : std::filesystem::directory_iterator(File("killed"))) {
+    EXPECT_EQ(entry.path().string().find(".tmp-"), std::string::npos) << entry.path();
+  }
+}
+
 TEST_F(TrainTeacher, ResumingAsksForTheSame) {
   arguments_.time_limit = "0";
   ASSERT_EQ(Run("run", arguments_).code, 3);
