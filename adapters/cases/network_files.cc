@@ -47,26 +47,11 @@ absl::StatusOr<network::Signature> SignatureOf(const unet::UNet2d& net, const st
         "the network predicts and at which noise levels it was trained; put it there"));
   }
   if (!scheduler->fault.empty()) return absl::InvalidArgumentError(scheduler->fault);
-  const unet::Config& config = net.config();
-  if (config.class_embedding != unet::ClassEmbedding::kNone) {
-    return absl::UnimplementedError(absl::StrCat(
-        folder,
-        ": is class conditional, expected a network without labels: those are read, but not "
-        "distilled by this version"));
-  }
-  if (config.sample_size.empty() || config.in_channels != config.out_channels) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        folder, "/config.json: expected a sample_size, and as many in_channels as out_channels"));
-  }
-  network::Signature signature;
-  MP_ASSIGN_OR_RETURN(signature.prediction, network::ParsePrediction(scheduler->prediction_type));
-  signature.shape = {config.in_channels, config.sample_size[0], config.sample_size[1]};
-  signature.time = network::TimeKind::kTimestep;
-  signature.scaling = "-1:1";
-  MP_ASSIGN_OR_RETURN(signature.table,
+  MP_ASSIGN_OR_RETURN(const network::Prediction prediction,
+                      network::ParsePrediction(scheduler->prediction_type));
+  MP_ASSIGN_OR_RETURN(network::TrainingTable table,
                       network::TableOfSchedule(scheduler->file, scheduler->num_train_timesteps));
-  MP_RETURN_IF_ERROR(network::Validate(signature, folder));
-  return signature;
+  return UnetSignature(net.config(), prediction, std::move(table), folder);
 }
 
 absl::StatusOr<NetworkFile> LoadUnetFolder(const TeacherName& name) {
@@ -84,6 +69,30 @@ absl::StatusOr<NetworkFile> LoadUnetFolder(const TeacherName& name) {
 }
 
 }  // namespace
+
+absl::StatusOr<network::Signature> UnetSignature(const unet::Config& config,
+                                                 network::Prediction prediction,
+                                                 network::TrainingTable table,
+                                                 const std::string& where) {
+  if (config.class_embedding != unet::ClassEmbedding::kNone) {
+    return absl::UnimplementedError(absl::StrCat(
+        where,
+        ": is class conditional, expected a network without labels: those are read, but neither "
+        "trained nor distilled by this version"));
+  }
+  if (config.sample_size.empty() || config.in_channels != config.out_channels) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        where, "/config.json: expected a sample_size, and as many in_channels as out_channels"));
+  }
+  network::Signature signature;
+  signature.prediction = prediction;
+  signature.shape = {config.in_channels, config.sample_size[0], config.sample_size[1]};
+  signature.time = network::TimeKind::kTimestep;
+  signature.scaling = "-1:1";
+  signature.table = std::move(table);
+  MP_RETURN_IF_ERROR(network::Validate(signature, where));
+  return signature;
+}
 
 absl::StatusOr<NetworkFile> LoadNetwork(const TeacherName& name) {
   if (name.kind == kScriptTeacher) return LoadScriptFile(name);

@@ -8,6 +8,7 @@
 #include "adapters/network/module.h"
 #include "adapters/network/signature.h"
 #include "adapters/runtime/arguments.h"
+#include "adapters/unet/config.h"
 
 namespace mergeplan {
 
@@ -18,6 +19,13 @@ struct NetworkFile {
   std::string kind, path;  // as it was named: script:model.toml
   std::string sha256;      // of the files that determine what it computes
 };
+
+// What is known of a UNet2DModel of this config that was trained at the levels of a table. `where`
+// begins errors: UNIMPLEMENTED for labels, INVALID_ARGUMENT for a config without a size.
+absl::StatusOr<network::Signature> UnetSignature(const unet::Config& config,
+                                                 network::Prediction prediction,
+                                                 network::TrainingTable table,
+                                                 const std::string& where);
 
 // Loads KIND:PATH. Misuse for a kind that is no network; errors of LoadScript and UNet2d::Load.
 absl::StatusOr<NetworkFile> LoadNetwork(const TeacherName& name);

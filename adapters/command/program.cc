@@ -14,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "adapters/command/bench_command.h"
 #include "adapters/command/distill.h"
+#include "adapters/command/train_teacher_command.h"
 #include "adapters/encoding/encode_command.h"
 #include "adapters/model/model_command.h"
 #include "adapters/runtime/device.h"
@@ -345,8 +346,10 @@ int RunProgram(int argc, const char* const* argv) {
   encoding::EncodeArguments encode_arguments;
   EncodeOutput encode_output;
   CLI::App* encode = AddEncode(app, encode_arguments, encode_output);
-  std::string command = argc > 1 ? argv[1] : "";
-  if (command != "bench" && command != "model" && command != "encode") command = "distill";
+  TrainTeacherArguments train_arguments;
+  CLI::App* train = AddTrainTeacher(app, train_arguments);
+  const bool known = argc > 1 && app.get_subcommand_no_throw(argv[1]) != nullptr;
+  const std::string command = known ? argv[1] : "distill";
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& done) {  // --help, --version
@@ -373,6 +376,7 @@ int RunProgram(int argc, const char* const* argv) {
       RestoreStdout();
       return RunEncodeCommand(encode_arguments, encode_output);
     }
+    if (train->parsed()) return RunTrainTeacher(train_arguments);
     return RunDistill(arguments, output);
   };
   const int code = run();

@@ -165,9 +165,8 @@ absl::Status ReadTime(const std::string& path, toml::table& table, Signature* ou
 
 }  // namespace
 
-absl::StatusOr<TrainingTable> TableOfSchedule(const std::string& spec, int steps) {
-  // All its levels, in native coordinates.
-  MP_ASSIGN_OR_RETURN(const Schedule all, LoadSchedule(spec, steps));
+TrainingTable TableOf(const Schedule& all, int steps) {
+  // In native coordinates.
   TrainingTable out;
   out.steps = steps;
   for (int t = 1; t <= all.steps(); ++t) {
@@ -176,6 +175,11 @@ absl::StatusOr<TrainingTable> TableOfSchedule(const std::string& spec, int steps
     out.timestep.push_back(all.timesteps.empty() ? t : all.timesteps[t]);
   }
   return out;
+}
+
+absl::StatusOr<TrainingTable> TableOfSchedule(const std::string& spec, int steps) {
+  MP_ASSIGN_OR_RETURN(const Schedule all, LoadSchedule(spec, steps));
+  return TableOf(all, steps);
 }
 
 absl::StatusOr<Sidecar> ReadSidecar(const std::string& path) {

@@ -8,6 +8,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "planner/schedule/schedule.h"
 
 namespace mergeplan::network {
 
@@ -66,8 +67,11 @@ struct Signature {
 // Sizes, words and the table. INVALID_ARGUMENT names the key; `where` begins the message.
 absl::Status Validate(const Signature& signature, const std::string& where);
 
-// The table of a network that was trained with all `steps` levels of this schedule (a name or a
-// scheduler_config.json). Errors of LoadSchedule.
+// The table of a network that was trained with all levels of this schedule; `steps` is what
+// kFraction divides by.
+TrainingTable TableOf(const Schedule& schedule, int steps);
+// The same of a schedule's name or scheduler_config.json, with `steps` levels. Errors of
+// LoadSchedule.
 absl::StatusOr<TrainingTable> TableOfSchedule(const std::string& spec, int steps);
 
 // A signature and the file that it is about.

@@ -8,11 +8,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "adapters/network/stopping.h"
+#include "adapters/network/trainable.h"
 #include "adapters/network/try.h"
 #include "planner/base/status_macros.h"
 
@@ -23,25 +23,6 @@ namespace {
 constexpr std::int64_t kMostSlices = 16;
 // A stop is considered every so many updates.
 constexpr std::int64_t kStopEvery = 16;
-
-absl::StatusOr<std::vector<at::Tensor>> Trainable(const Module& module) {
-  std::vector<at::Tensor> out;
-  std::map<const void*, std::string> owners;
-  for (const auto& [name, tensor] : module.Parameters()) {
-    if (!tensor.requires_grad()) continue;
-    if (tensor.numel() > 0) {
-      // Moved once for each name, tied parameters would not be what their optimizer says.
-      const auto [owner, is_new] = owners.emplace(tensor.const_data_ptr(), name);
-      if (!is_new) {
-        return absl::InvalidArgumentError(
-            absl::StrCat("the student's parameters ", owner->second, " and ", name,
-                         " share their memory, expected parameters of their own"));
-      }
-    }
-    out.push_back(tensor);
-  }
-  return out;
-}
 
 }  // namespace
 
@@ -75,7 +56,7 @@ absl::StatusOr<std::unique_ptr<Trainer>> Trainer::Create(std::unique_ptr<Module>
                                                    ", expected 0 or more, below 1"));
   }
   module->SetTraining(false);
-  MP_ASSIGN_OR_RETURN(std::vector<at::Tensor> parameters, Trainable(*module));
+  MP_ASSIGN_OR_RETURN(std::vector<at::Tensor> parameters, TrainableParameters(*module));
   MP_ASSIGN_OR_RETURN(Optimizer optimizer, Optimizer::Create(std::move(parameters), options.recipe,
                                                              options.lr, options.updates));
   std::unique_ptr<Trainer> trainer(new Trainer(std::move(module), std::move(tasks),

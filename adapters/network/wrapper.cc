@@ -10,12 +10,7 @@ namespace {
 
 constexpr double kNoSignal = 1e-6;
 
-// F = a eps + b x0, x0 in the schedule's coordinates.
-struct Mix {
-  double a, b;
-};
-
-Mix MixAt(const Signature& signature, const Schedule& schedule, int from) {
+OutputMix MixAt(const Signature& signature, const Schedule& schedule, int from) {
   const double scale = schedule.data_scale;
   switch (signature.prediction) {
     case Prediction::kEpsilon:
@@ -35,12 +30,15 @@ Mix MixAt(const Signature& signature, const Schedule& schedule, int from) {
   return {1, 0};
 }
 
-absl::StatusOr<Mix> CheckedMix(const Signature& signature, const Schedule& schedule, int from) {
-  const Mix mix = MixAt(signature, schedule, from);
-  const double alpha = schedule.alpha[from], sigma = schedule.sigma[from];
-  if (!(std::abs(alpha * mix.a - sigma * mix.b) > kNoSignal * sigma)) {
+}  // namespace
+
+absl::StatusOr<OutputMix> OutputAt(const Signature& signature, const Schedule& schedule,
+                                   int level) {
+  const OutputMix mix = MixAt(signature, schedule, level);
+  const double alpha = schedule.alpha[level], sigma = schedule.sigma[level];
+  if (!(std::abs(alpha * mix.noise - sigma * mix.data) > kNoSignal * sigma)) {
     return absl::InvalidArgumentError(absl::StrCat(
-        "level ", from, " has alpha ", alpha, " and sigma ", sigma,
+        "level ", level, " has alpha ", alpha, " and sigma ", sigma,
         " (zero terminal SNR): a network that predicts ",
         std::string(ToString(signature.prediction)),
         " says nothing about x0 there; use one that predicts v_prediction or sample, or a schedule "
@@ -49,20 +47,18 @@ absl::StatusOr<Mix> CheckedMix(const Signature& signature, const Schedule& sched
   return mix;
 }
 
-}  // namespace
-
 absl::StatusOr<Landing> LandingAt(const Signature& signature, const Schedule& schedule, int from,
                                   int to) {
-  MP_ASSIGN_OR_RETURN(const Mix mix, CheckedMix(signature, schedule, from));
-  const double whole = schedule.alpha[from] * mix.a - schedule.sigma[from] * mix.b;
-  return Landing{(schedule.alpha[to] * mix.a - schedule.sigma[to] * mix.b) / whole,
+  MP_ASSIGN_OR_RETURN(const OutputMix mix, OutputAt(signature, schedule, from));
+  const double whole = schedule.alpha[from] * mix.noise - schedule.sigma[from] * mix.data;
+  return Landing{(schedule.alpha[to] * mix.noise - schedule.sigma[to] * mix.data) / whole,
                  -SignalNoiseDeterminant(schedule, to, from) / whole};
 }
 
 absl::StatusOr<Landing> EstimateAt(const Signature& signature, const Schedule& schedule, int from) {
-  MP_ASSIGN_OR_RETURN(const Mix mix, CheckedMix(signature, schedule, from));
-  const double whole = schedule.alpha[from] * mix.a - schedule.sigma[from] * mix.b;
-  return Landing{mix.a / whole, -schedule.sigma[from] / whole};
+  MP_ASSIGN_OR_RETURN(const OutputMix mix, OutputAt(signature, schedule, from));
+  const double whole = schedule.alpha[from] * mix.noise - schedule.sigma[from] * mix.data;
+  return Landing{mix.noise / whole, -schedule.sigma[from] / whole};
 }
 
 double EstimatePerLanding(const Schedule& schedule, int from, int to) {

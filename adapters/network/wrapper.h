@@ -26,8 +26,17 @@ struct Landing {
   double output = 0;
 };
 
-// `to` < `from`, levels of the schedule. INVALID_ARGUMENT for epsilon at a level without signal
-// (alpha/sigma below 1e-6: zero terminal SNR), where epsilon says nothing about x0.
+// F = noise * eps + data * x0 at a level, x0 in the schedule's coordinates: what the network is
+// trained to give there.
+struct OutputMix {
+  double noise = 0;  // a
+  double data = 0;   // b
+};
+// INVALID_ARGUMENT for epsilon at a level without signal (alpha/sigma below 1e-6: zero terminal
+// SNR), where epsilon says nothing about x0. So are the two below.
+absl::StatusOr<OutputMix> OutputAt(const Signature& signature, const Schedule& schedule, int level);
+
+// `to` < `from`, levels of the schedule.
 absl::StatusOr<Landing> LandingAt(const Signature& signature, const Schedule& schedule, int from,
                                   int to);
 // x0 in the schedule's coordinates = state * z_j + output * F.

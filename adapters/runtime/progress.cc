@@ -26,6 +26,26 @@ ProgressPrinter::ProgressPrinter(std::string strategy, bool quiet)
       last_(start_) {}
 
 void ProgressPrinter::Show(const TrainingProgress& progress) {
+  Show([&](double seconds) {
+    const double share = progress.updates_total > 0
+                             ? static_cast<double>(progress.updates_done) /
+                                   static_cast<double>(progress.updates_total)
+                             : 1.0;
+    const Range& range = progress.first_of_group;
+    std::string text = absl::StrFormat("%3.0f%%  %d of %d merges, training ", 100 * share,
+                                       progress.merges_done, progress.merges_total);
+    if (range.last == 0) {
+      absl::StrAppend(&text, "single steps");
+    } else {
+      absl::StrAppendFormat(&text, "[%d, %d]", range.first, range.last);
+    }
+    if (progress.group > 1) absl::StrAppendFormat(&text, " and %d more", progress.group - 1);
+    absl::StrAppendFormat(&text, "  %.1f s", seconds);
+    return text;
+  });
+}
+
+void ProgressPrinter::Show(const std::function<std::string(double seconds)>& text) {
   if (quiet_) return;
   const std::lock_guard<std::mutex> lock(mutex_);
   const Clock::time_point now = Clock::now();
@@ -33,21 +53,8 @@ void ProgressPrinter::Show(const TrainingProgress& progress) {
     return;
   }
   last_ = now;
-  const double seconds = std::chrono::duration<double>(now - start_).count();
-  const double share = progress.updates_total > 0 ? static_cast<double>(progress.updates_done) /
-                                                        static_cast<double>(progress.updates_total)
-                                                  : 1.0;
-  const Range& range = progress.first_of_group;
-  std::string text = absl::StrFormat("%s: %3.0f%%  %d of %d merges, training ", strategy_,
-                                     100 * share, progress.merges_done, progress.merges_total);
-  if (range.last == 0) {
-    absl::StrAppend(&text, "single steps");
-  } else {
-    absl::StrAppendFormat(&text, "[%d, %d]", range.first, range.last);
-  }
-  if (progress.group > 1) absl::StrAppendFormat(&text, " and %d more", progress.group - 1);
-  absl::StrAppendFormat(&text, "  %.1f s", seconds);
-  std::fprintf(stderr, terminal_ ? "\r\033[K%s" : "%s\n", text.c_str());
+  const std::string line = text(std::chrono::duration<double>(now - start_).count());
+  std::fprintf(stderr, terminal_ ? "\r\033[K%s: %s" : "%s: %s\n", strategy_.c_str(), line.c_str());
   std::fflush(stderr);
   shown_ = terminal_;
 }

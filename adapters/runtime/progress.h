@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <mutex>
 #include <string>
 
@@ -18,6 +19,9 @@ class ProgressPrinter {
   ProgressPrinter& operator=(const ProgressPrinter&) = delete;
 
   void Show(const TrainingProgress& progress);
+  // The same of anything else: what stands behind the name, asked for when it is shown, from the
+  // seconds since the beginning.
+  void Show(const std::function<std::string(double seconds)>& text);
   // A line of its own, whatever stands on the terminal's last line.
   void Line(const std::string& text);
   // Clears the rewritten line.

@@ -35,6 +35,11 @@ constexpr Companion kCompanions[] = {
     {"encode", "mergeplan-torch", true, "Encode pictures into latents with a VAE (needs LibTorch)",
      "builds that have LibTorch (preset \"release\")",
      "finished parts are kept, run the command again"},
+    {"train-teacher", "mergeplan-torch", true,
+     "Train a network to denoise, a teacher of your own (needs LibTorch)",
+     "builds that have LibTorch (preset \"release\")",
+     "if the folder of the training has a train.toml, go on with --resume, else run the command "
+     "again"},
     {"plugins", "mergeplan-plugins", false, "List, show and check strategy plugins", "every build",
      "nothing was changed, run the command again"},
 };

@@ -1,0 +1,49 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "adapters/denoising/levels.h"
+
+namespace mergeplan::denoising {
+
+// One pass of a denoising training.
+struct Batch {
+  at::Tensor input, time, target;
+  at::Tensor weight;  // [rows]; of the target's type
+};
+
+struct BatchOptions {
+  std::uint64_t seed = 0;
+  std::int64_t rows = 0;
+  bool flip = false;
+  at::TensorOptions network;  // type and device of the network's input
+  bool integer_time = false;  // else of the network's type
+};
+
+// Batches by number: which sample, level, mirroring and noise a row has follows from the seed and
+// the row's number alone (Philox), so that a training can be taken up anywhere. Samples are drawn
+// with replacement. Row r of B gets a level from the r-th of B equal shares of them, so that every
+// batch sees all of the noise levels.
+class Batches {
+ public:
+  // `data` is [N, shape] in native units, on the CPU. INVALID_ARGUMENT for no level, no sample or
+  // numbers that are not finite.
+  static absl::StatusOr<Batches> Create(at::Tensor data, std::vector<Level> levels,
+                                        const BatchOptions& options);
+
+  absl::StatusOr<Batch> Draw(std::uint64_t number) const;
+  std::int64_t rows() const { return options_.rows; }
+
+ private:
+  Batches() = default;
+
+  at::Tensor data_;
+  std::vector<Level> levels_;
+  BatchOptions options_;
+};
+
+}  // namespace mergeplan::denoising

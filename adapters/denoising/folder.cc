@@ -1,0 +1,174 @@
+#include "adapters/denoising/folder.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <toml++/toml.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cmath>
+#include <cstring>
+#include <filesystem>
+#include <limits>
+#include <sstream>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "adapters/runtime/arguments.h"
+#include "planner/base/file.h"
+#include "planner/base/status_macros.h"
+#include "planner/base/utf8.h"
+#include "planner/runs/table_reader.h"
+
+namespace mergeplan::denoising {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::int64_t kFormat = 1;
+constexpr RunStatus kStatuses[] = {RunStatus::kRunning, RunStatus::kStopped, RunStatus::kFinished};
+constexpr std::pair<const char*, std::string TrainInfo::*> kTexts[] = {
+    {"kind", &TrainInfo::kind},
+    {"model_sha256", &TrainInfo::model_sha256},
+    {"data_sha256", &TrainInfo::data_sha256},
+    {"fingerprint", &TrainInfo::fingerprint},
+    {"mergeplan_version", &TrainInfo::mergeplan_version},
+    {"torch_version", &TrainInfo::torch_version}};
+constexpr std::pair<const char*, std::int64_t TrainInfo::*> kCounts[] = {
+    {"parameters", &TrainInfo::parameters},
+    {"updates", &TrainInfo::updates},
+    {"skipped", &TrainInfo::skipped}};
+
+// What a write beside leaves when the program is killed before it renames.
+bool IsHalfWritten(const std::string& name) { return name.find(".tmp-") != std::string::npos; }
+
+bool IsLeftover(const std::string& name) {
+  return name == "lock" || name[0] == '.' || IsHalfWritten(name);
+}
+
+}  // namespace
+
+absl::Status WriteTrainInfo(const TrainInfo& info, const std::string& path) {
+  toml::table options;
+  for (const auto& [name, text] : info.options) {
+    if (!IsUtf8(text)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("--", name, " ", text,
+                       ": is not UTF-8, which train.toml has to say it in; "
+                       "rename it"));
+    }
+    options.insert(name, text);
+  }
+  toml::table table{{"format", kFormat},
+                    {"status", ToString(info.status)},
+                    {"seconds", info.seconds},
+                    {"options", options}};
+  if (std::isfinite(info.loss)) table.insert("loss", info.loss);
+  for (const auto& [key, member] : kTexts) table.insert(key, info.*member);
+  for (const auto& [key, member] : kCounts) table.insert(key, info.*member);
+  std::ostringstream text;
+  text << table << '\n';
+  return WriteFileAtomically(path, text.str());
+}
+
+absl::StatusOr<TrainInfo> ReadTrainInfo(const std::string& path) {
+  MP_ASSIGN_OR_RETURN(const toml::table table, ParseTomlFile(path));
+  constexpr std::int64_t kMost = std::int64_t{1} << 62;
+  TableReader reader(path, table);
+  std::int64_t format = 0;
+  MP_RETURN_IF_ERROR(reader.Integer("format", 1, kMost, &format));
+  if (format != kFormat) {
+    return reader.Error("format", absl::StrCat("is ", format, ", this version reads ", kFormat));
+  }
+  TrainInfo info;
+  std::string status;
+  MP_RETURN_IF_ERROR(reader.Text("status", &status));
+  bool known = false;
+  for (const RunStatus s : kStatuses) {
+    if (ToString(s) != status) continue;
+    info.status = s;
+    known = true;
+  }
+  if (!known) {
+    return reader.Error("status",
+                        absl::StrCat("is '", status, "', expected running, stopped or finished"));
+  }
+  for (const auto& [key, member] : kTexts) MP_RETURN_IF_ERROR(reader.Text(key, &(info.*member)));
+  for (const auto& [key, member] : kCounts) {
+    MP_RETURN_IF_ERROR(reader.Integer(key, 0, kMost, &(info.*member)));
+  }
+  MP_RETURN_IF_ERROR(reader.Texts("options", &info.options));
+  MP_RETURN_IF_ERROR(reader.Number("seconds", &info.seconds));
+  MP_RETURN_IF_ERROR(reader.OptionalNumber("loss", &info.loss));
+  if (info.kind != kUnetTeacher && info.kind != kScriptTeacher) {
+    return reader.Error("kind", absl::StrCat("is '", info.kind, "', expected ", kUnetTeacher,
+                                             " or ", kScriptTeacher));
+  }
+  MP_RETURN_IF_ERROR(reader.NothingElse());
+  return info;
+}
+
+absl::Status Folder::Check(const std::string& path, bool resume) {
+  std::error_code error;
+  if (fs::exists(path, error) && !fs::is_directory(path, error)) {
+    return Misuse(absl::StrCat(
+        "-o ", path, ": is a file, expected the folder of a training; give another name"));
+  }
+  const bool has_training = fs::exists(path + "/train.toml", error);
+  if (resume) {
+    if (has_training) return absl::OkStatus();
+    return Misuse(absl::StrCat("-o ", path,
+                               ": there is no training to resume (no train.toml); leave out "
+                               "--resume to begin one"));
+  }
+  if (has_training) {
+    return Misuse(absl::StrCat("-o ", path,
+                               ": holds a training already; nothing was changed; give another "
+                               "folder, or --resume to go on with it"));
+  }
+  for (const auto& entry : fs::directory_iterator(path, error)) {
+    const std::string name = entry.path().filename().string();
+    if (IsLeftover(name)) continue;
+    return Misuse(absl::StrCat("-o ", path, ": is no training's folder but holds '", name,
+                               "'; nothing was changed; give a new or an empty folder"));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Folder> Folder::Open(const std::string& path, bool resume) {
+  MP_RETURN_IF_ERROR(Check(path, resume));
+  MP_RETURN_IF_ERROR(MakeDirectories(path));
+  Folder folder;
+  folder.path_ = path;
+  const std::string lock = folder.File("lock");
+  folder.lock_ = ::open(lock.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+  if (folder.lock_ < 0) {
+    return absl::PermissionDeniedError(absl::StrCat(
+        lock, ": cannot be opened for writing (", std::strerror(errno),
+        "), expected the training's lock file; make the folder writable, or give another by -o"));
+  }
+  if (::flock(folder.lock_, LOCK_EX | LOCK_NB) != 0) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("-o ", path,
+                     ": another program is working in this folder; wait until it has finished, or "
+                     "give another folder"));
+  }
+  // Nobody else writes here now, so what is half-written stays so.
+  std::error_code error;
+  std::vector<fs::path> half_written;
+  for (const auto& entry : fs::directory_iterator(path, error)) {
+    if (IsHalfWritten(entry.path().filename().string())) half_written.push_back(entry.path());
+  }
+  for (const fs::path& file : half_written) fs::remove_all(file, error);
+  return folder;
+}
+
+Folder::Folder(Folder&& other) noexcept
+    : path_(std::move(other.path_)), lock_(std::exchange(other.lock_, -1)) {}
+
+Folder::~Folder() {
+  if (lock_ >= 0) ::close(lock_);
+}
+
+}  // namespace mergeplan::denoising

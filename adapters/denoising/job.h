@@ -1,0 +1,47 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "adapters/denoising/batches.h"
+#include "adapters/denoising/folder.h"
+#include "adapters/denoising/model.h"
+#include "adapters/denoising/options.h"
+#include "adapters/denoising/run.h"
+#include "adapters/denoising/trainer.h"
+#include "planner/schedule/schedule.h"
+
+namespace mergeplan::denoising {
+
+// A training with everything found and checked. Used up by MakeTrainer.
+struct Job {
+  Options options;
+  Model model;
+  Schedule schedule;    // the levels that are trained
+  std::string scaling;  // how values became data
+  at::Tensor data;
+  at::Device device = at::kCPU;
+  TrainInfo info;    // what can be said before it begins
+  std::string note;  // for people; may be empty
+
+  absl::StatusOr<std::unique_ptr<Trainer>> MakeTrainer();
+};
+
+// Of the options given. Misuse for options that cannot be; errors of what is read. Writes nothing.
+absl::StatusOr<Job> NewJob(const TrainTeacherArguments& arguments);
+// Of a training that goes on. FAILED_PRECONDITION where the data is not what it was.
+absl::StatusOr<Job> ResumedJob(TrainInfo info, const std::string& folder);
+// Do options that are given with --resume say what the training says? Misuse names the first that
+// does not.
+absl::Status CheckSameOptions(const TrainTeacherArguments& arguments, const TrainInfo& info);
+
+// "90" or "90s", "15m", "2h" in seconds; infinite for "". Misuse for other texts.
+absl::StatusOr<double> ParseTimeLimit(const std::string& text);
+
+// `steps` of a schedule's levels, evenly by number, the noisiest among them: level round(T k / N).
+// All of them where there are not so many.
+Schedule Thinned(const Schedule& schedule, int steps);
+
+}  // namespace mergeplan::denoising

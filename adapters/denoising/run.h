@@ -1,0 +1,29 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+
+namespace mergeplan {
+
+// What `mergeplan train-teacher` was told. What is absent comes from the training that is resumed,
+// or from a default.
+struct TrainTeacherArguments {
+  std::optional<std::string> model, data, array, schedule, prediction, device;
+  std::optional<std::int64_t> rows;             // of the data, at most
+  std::map<std::string, std::string> training;  // denoising::Options, by name without dashes
+  int threads = 0;
+  double checkpoint_seconds = 60;
+  std::optional<std::string> time_limit;  // "90", "15m", "2h"
+  bool resume = false;
+  bool quiet = false, json = false;
+  std::string output;
+};
+
+// Trains, in its folder, and prints how it went. 0: done, 1: failed, 2: misuse, 3: stopped, by a
+// signal or by the time limit, with a network that can be used and a training that can go on.
+// Errors are one line on stderr.
+int RunTrainTeacher(const TrainTeacherArguments& arguments);
+
+}  // namespace mergeplan

@@ -1,0 +1,221 @@
+#include "adapters/denoising/trainer.h"
+
+#include <ATen/Context.h>
+#include <ATen/TensorOperators.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/_foreach_lerp.h>
+
+#include <cmath>
+#include <limits>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "adapters/network/trainable.h"
+#include "adapters/network/try.h"
+#include "adapters/noise/noise.h"
+#include "planner/base/status_macros.h"
+
+namespace mergeplan::denoising {
+namespace {
+
+using network::Module;
+
+std::vector<at::Tensor> Copies(const std::vector<at::Tensor>& tensors) {
+  std::vector<at::Tensor> out;
+  out.reserve(tensors.size());
+  for (const at::Tensor& tensor : tensors) out.push_back(tensor.detach().clone());
+  return out;
+}
+
+std::vector<at::Tensor> Tensors(const std::vector<Module::Named>& named) {
+  std::vector<at::Tensor> out;
+  out.reserve(named.size());
+  for (const auto& [name, tensor] : named) out.push_back(tensor);
+  return out;
+}
+
+bool Fit(const std::vector<at::Tensor>& found, const std::vector<at::Tensor>& own) {
+  if (found.size() != own.size()) return false;
+  for (std::size_t i = 0; i < own.size(); ++i) {
+    if (!found[i].sizes().equals(own[i].sizes()) ||
+        found[i].scalar_type() != own[i].scalar_type()) {
+      return false;
+    }
+  }
+  return true;
+}
+
+void CopyInto(const std::vector<at::Tensor>& from, const std::vector<at::Tensor>& to) {
+  for (std::size_t i = 0; i < to.size(); ++i) {
+    at::Tensor own = to[i];
+    own.copy_(from[i]);
+  }
+}
+
+}  // namespace
+
+Trainer::Trainer(std::unique_ptr<Module> module, Batches batches, const Options& options,
+                 network::Precision precision, network::Optimizer optimizer)
+    : module_(std::move(module)),
+      batches_(std::move(batches)),
+      options_(options),
+      precision_(precision),
+      optimizer_(std::move(optimizer)),
+      scale_(precision) {
+  if (options_.ema > 0) average_ = Copies(optimizer_.parameters());
+}
+
+absl::StatusOr<std::unique_ptr<Trainer>> Trainer::Create(std::unique_ptr<Module> module,
+                                                         Batches batches, const Options& options) {
+  MP_ASSIGN_OR_RETURN(const network::Precision precision,
+                      network::ParsePrecision(options.precision));
+  MP_ASSIGN_OR_RETURN(std::vector<at::Tensor> parameters, network::TrainableParameters(*module));
+  MP_ASSIGN_OR_RETURN(network::Optimizer optimizer,
+                      network::Optimizer::Create(std::move(parameters), options.recipe, options.lr,
+                                                 options.iterations));
+  module->SetTraining(true);
+  return std::unique_ptr<Trainer>(
+      new Trainer(std::move(module), std::move(batches), options, precision, std::move(optimizer)));
+}
+
+std::int64_t Trainer::parameters() const {
+  std::int64_t count = 0;
+  for (const at::Tensor& parameter : optimizer_.parameters()) count += parameter.numel();
+  return count;
+}
+
+absl::Status Trainer::NotFinite(const std::string& what) const {
+  return absl::FailedPreconditionError(absl::StrCat(
+      what, " at update ", updates_ + 1, " of ", options_.iterations,
+      ", expected finite numbers; the state keeps the parameters from before it. Lower the "
+      "learning rate (--lr), or use --clip-norm, --warmup or --precision full"));
+}
+
+absl::StatusOr<double> Trainer::Pass(std::uint64_t number) {
+  MP_ASSIGN_OR_RETURN(const Batch batch, batches_.Draw(number));
+  return network::Try("training", [&]() -> absl::StatusOr<double> {
+    // What the network draws by itself.
+    const StreamName own = StreamName::Of(static_cast<std::uint64_t>(options_.seed), 0, 0, 15);
+    const PhiloxWords words = own.Words(number);
+    at::manual_seed(std::uint64_t{words.w[0]} << 32 | words.w[1]);
+    absl::StatusOr<at::Tensor> out = [&] {
+      const network::Autocast autocast(precision_, batch.input.device().type());
+      return module_->Forward(batch.input, batch.time, {});
+    }();
+    MP_RETURN_IF_ERROR(out.status());
+    if (!out->sizes().equals(batch.target.sizes())) {
+      return absl::InvalidArgumentError(
+          "the network's output has another shape than its input, expected the same");
+    }
+    const at::Tensor errors =
+        (out->to(batch.target.scalar_type()) - batch.target).flatten(1).square().mean(1);
+    const at::Tensor loss = (errors * batch.weight).mean();
+    const auto value = loss.item<double>();
+    if (std::isfinite(value)) {
+      (loss * (scale_.scale() / options_.recipe.accumulate)).backward();
+    }
+    return value;
+  });
+}
+
+absl::Status Trainer::Average() {
+  if (average_.empty()) return absl::OkStatus();
+  return network::Try("average", [&]() -> absl::Status {
+    const c10::NoGradGuard no_gradients;
+    at::_foreach_lerp_(average_, optimizer_.parameters(),
+                       1 - KeptByAverage(options_.ema, updates_));
+    return absl::OkStatus();
+  });
+}
+
+absl::StatusOr<Trainer::Update> Trainer::Step() {
+  const auto fail = [&](absl::Status status) {
+    optimizer_.Clear();
+    return status;
+  };
+  const auto accumulate = static_cast<std::uint64_t>(options_.recipe.accumulate);
+  Update update;
+  update.lr = options_.lr * options_.recipe.RateFactor(updates_, options_.iterations);
+  update.norm = std::numeric_limits<double>::quiet_NaN();
+  for (std::uint64_t a = 0; a < accumulate; ++a) {
+    const absl::StatusOr<double> loss = Pass(static_cast<std::uint64_t>(updates_) * accumulate + a);
+    if (!loss.ok()) return fail(loss.status());
+    update.loss += *loss / static_cast<double>(accumulate);
+  }
+  bool finite = std::isfinite(update.loss);
+  if (!finite && !scale_.on()) return fail(NotFinite(absl::StrCat("the loss is ", update.loss)));
+  if (finite) {
+    const auto result = optimizer_.Step(updates_, scale_.scale());
+    if (!result.ok()) return fail(result.status());
+    finite = result->finite;
+    update.norm = result->norm;
+  }
+  const double scale = scale_.scale();
+  const std::int64_t good = scale_.good();
+  if (!scale_.Update(finite)) {
+    scale_.Restore(scale, good);
+    return fail(NotFinite(absl::StrCat("the gradient is not finite",
+                                       scale_.on() ? ", at any scale of the loss," : "")));
+  }
+  update.skipped = !finite;
+  if (finite) {
+    MP_RETURN_IF_ERROR(Average());
+  } else {
+    optimizer_.Clear();
+    ++skipped_;
+  }
+  ++updates_;
+  return update;
+}
+
+TrainerState Trainer::Save() const {
+  const c10::NoGradGuard no_gradients;
+  TrainerState state;
+  state.updates = updates_;
+  state.skipped = skipped_;
+  state.scale = scale_.scale();
+  state.good = scale_.good();
+  state.parameters = Copies(optimizer_.parameters());
+  state.buffers = Copies(Tensors(module_->Buffers()));
+  state.average = Copies(average_);
+  state.optimizer = optimizer_.Save();
+  return state;
+}
+
+absl::Status Trainer::Restore(const TrainerState& state) {
+  const std::vector<at::Tensor> buffers = Tensors(module_->Buffers());
+  if (state.updates < 0 || state.updates > options_.iterations || state.skipped < 0 ||
+      state.skipped > state.updates || !(state.scale > 0) || !std::isfinite(state.scale) ||
+      !Fit(state.parameters, optimizer_.parameters()) || !Fit(state.buffers, buffers) ||
+      !Fit(state.average, average_)) {
+    return absl::DataLossError("saved state: does not fit the network, its average or its updates");
+  }
+  MP_RETURN_IF_ERROR(optimizer_.Restore(state.optimizer));
+  return network::Try("saved state", [&]() -> absl::Status {
+    const c10::NoGradGuard no_gradients;
+    CopyInto(state.parameters, optimizer_.parameters());
+    CopyInto(state.buffers, buffers);
+    CopyInto(state.average, average_);
+    updates_ = state.updates;
+    skipped_ = state.skipped;
+    scale_.Restore(state.scale, state.good);
+    return absl::OkStatus();
+  });
+}
+
+absl::StatusOr<std::unique_ptr<Module>> Trainer::Trained() const {
+  MP_ASSIGN_OR_RETURN(std::unique_ptr<Module> copy, module_->Clone());
+  copy->SetTraining(false);
+  if (average_.empty()) return copy;
+  MP_ASSIGN_OR_RETURN(const std::vector<at::Tensor> parameters,
+                      network::TrainableParameters(*copy));
+  MP_RETURN_IF_ERROR(network::Try("average", [&]() -> absl::Status {
+    const c10::NoGradGuard no_gradients;
+    CopyInto(average_, parameters);
+    return absl::OkStatus();
+  }));
+  return copy;
+}
+
+}  // namespace mergeplan::denoising
