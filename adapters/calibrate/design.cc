@@ -68,25 +68,26 @@ void AddFitted(int T, int block, int middle, PilotList& list) {
   if (place + middle - 1 < T) list.Add({place, place + middle - 1}, {}, /*held_out=*/false);
 }
 
-// Merges over merges in the noisiest block. The first one, a long stride of BOOT, says which part
-// of what is left belongs to the merge and which to its start; the others judge.
+// Merges over merges in the noisiest block. The first one starts from a child that has nearly all
+// of it, as the last merge of BOOT does, so that its start is near: it says which part of what is
+// left belongs to the merge and which to its start. The others judge.
 void AddChains(const DesignQuestion& q, int block, int middle, PilotList& list) {
   const int T = q.teacher_steps, first = T - block + 1;
   if (block < 3) return;
-  list.Add({first, T}, {{T - middle + 1, T}}, /*held_out=*/!q.starts_from_child);
+  const Range whole{first, T}, most{first + std::max(1, (block + 4) / 8), T};
+  list.Add(most, {}, /*held_out=*/true);
+  list.Add(whole, {most}, /*held_out=*/!q.starts_from_child);
   const int half = first + block / 2 - 1;
-  const Range clean{first, half}, noisy{half + 1, T};
-  if (noisy.last > noisy.first) {
-    list.Add(noisy, {}, /*held_out=*/true);
-    list.Add({first, T}, {noisy}, /*held_out=*/true);
-  }
-  if (clean.last > clean.first) {
-    list.Add(clean, {}, /*held_out=*/true);
-    list.Add({first, T}, {clean, noisy}, /*held_out=*/true);
-  }
-  const Range start{first, first + middle - 1};
-  list.Add(start, {}, /*held_out=*/true);
-  list.Add({first, T}, {start}, /*held_out=*/true);
+  const Range clean{first, half}, noisy{half + 1, T}, start{first, first + middle - 1};
+  for (const Range& child : {noisy, clean, start}) list.Add(child, {}, /*held_out=*/true);
+  // One that stands for a child must have a merge's length.
+  const auto over = [&](std::vector<Range> children) {
+    std::erase_if(children, [](const Range& r) { return r.single(); });
+    if (!children.empty()) list.Add(whole, std::move(children), /*held_out=*/true);
+  };
+  over({noisy});
+  over({clean, noisy});
+  over({start});
   // A merge between the measured places.
   const int place = (T - middle) / 2 + 1;
   list.Add({place, place + middle - 1}, {}, /*held_out=*/true);

@@ -125,9 +125,10 @@ void FindFloorShare(const Measurements& m, Combine combine, const std::vector<Pa
     }
   }
   if (samples.empty()) return;
-  double best = 0;
-  for (int k = 0; k <= 200; ++k) {
-    const double share = k / 200.0;
+  constexpr int kShares = 200;
+  std::vector<double> costs;  // mean squared logs
+  for (int k = 0; k <= kShares; ++k) {
+    const double share = static_cast<double>(k) / kShares;
     double cost = 0;
     for (const Sample& s : samples) {
       const double floor = FloorOf(combine, *s.parts, share);
@@ -136,13 +137,22 @@ void FindFloorShare(const Measurements& m, Combine combine, const std::vector<Pa
           Error(combine, Residual(combine, error, floor, s.parts->distance), s.distance, floor);
       if (!(predicted > 0) || !(s.error > 0)) continue;
       const double off = std::log(predicted / s.error);
-      cost += off * off;
+      cost += off * off / static_cast<double>(samples.size());
     }
-    if (k == 0 || cost < best - 1e-15) {
-      best = cost;
-      fit->floor_share = share;
-    }
+    costs.push_back(cost);
   }
+  const auto best = std::min_element(costs.begin(), costs.end());
+  // As far as one training more or less could have led it, and it is only one.
+  const double allowed = *best + std::pow(kNormal * fit->spread, 2) + 1e-12;
+  int low = kShares, high = 0;
+  for (int k = 0; k <= kShares; ++k) {
+    if (costs[k] > allowed) continue;
+    low = std::min(low, k);
+    high = std::max(high, k);
+  }
+  fit->floor_share = static_cast<double>(best - costs.begin()) / kShares;
+  fit->floor_share_low = static_cast<double>(low) / kShares;
+  fit->floor_share_high = static_cast<double>(high) / kShares;
   fit->floor_share_measured = true;
 }
 
@@ -320,16 +330,18 @@ void AddResiduals(const Measurements& m, Combine combine, const FitOptions& opti
     own.after = error_at(pilot_updates);
     own.asymptote = distance * b.Mean([](const Parts& p) { return std::sqrt(p.curve.Unlearnt()); });
     const double floor = FloorOf(combine, own, fit->floor_share);
-    const double floor_low = floor * std::exp(-off), floor_high = floor * std::exp(off);
+    const double floor_low = FloorOf(combine, own, fit->floor_share_low) * std::exp(-off);
+    const double floor_high = FloorOf(combine, own, fit->floor_share_high) * std::exp(off);
     fit->tables.floor.push_back({range.first, range.last, 0, 0, floor, floor_low, floor_high});
     double value_before = 1, low_before = 1, high_before = 1;
     for (const std::int64_t u : knots) {
       const double error = error_at(static_cast<double>(u));
       const double value = Residual(combine, error, floor, distance);
-      const double low = Residual(combine, error * std::exp(-off), floor_low, distance);
+      // What is not the merge's is the start's: the two go against each other.
+      const double low = Residual(combine, error * std::exp(-off), floor_high, distance);
       // Beyond what was trained nothing more is certain to be learnt.
       const double reached = u > fit->pilot_updates ? own.after : error;
-      const double high = Residual(combine, reached * std::exp(off), floor_high, distance);
+      const double high = Residual(combine, reached * std::exp(off), floor_low, distance);
       // Numbers that must not rise, whatever rounding and limits did to them.
       value_before = std::min(value_before, value);
       low_before = std::min({low_before, low, value_before});

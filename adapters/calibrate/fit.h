@@ -33,6 +33,7 @@ struct Fit {
   // The part of what is not learnt that belongs to the merge, whatever it starts from; the rest
   // shrinks with the distance. From merges over merges; 1 where there are none.
   double floor_share = 1;
+  double floor_share_low = 1, floor_share_high = 1;  // that the same merges leave possible
   bool floor_share_measured = false;
   double spread = 0;       // standard deviation of log errors from one training to the next
   int spread_freedom = 0;  // 0: replicates are missing, and it is the scatter around the curves
