@@ -72,7 +72,8 @@ LossCurve LossCurve::Fit(absl::Span<const std::int64_t> updates, absl::Span<cons
     for (const double time : out.times_) a.push_back(std::exp(-u / time) / share);
     b.push_back(1);
   };
-  add(0, 1);
+  // A training that begins by getting worse (Adam at too high a rate) falls from there.
+  if (shares.front() <= 1) add(0, 1);
   for (std::size_t k = 0; k < updates.size(); ++k) {
     add(static_cast<double>(updates[k]), shares[k]);
   }

@@ -19,7 +19,7 @@ namespace mergeplan::calibrate {
 class LossCurve {
  public:
   // `updates` rising, 1 or more, with the shares measured after them (> 0). The share 1 at 0
-  // updates is added. Where all are 0 the curve is 0 beyond 0.
+  // updates is added, unless the first one is above it. Where all are 0 the curve is 0 beyond 0.
   static LossCurve Fit(absl::Span<const std::int64_t> updates, absl::Span<const double> shares);
 
   double At(double updates) const;

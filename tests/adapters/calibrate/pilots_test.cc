@@ -9,6 +9,7 @@
 #include "adapters/calibrate/fit.h"
 #include "adapters/calibrate/linear.h"
 #include "adapters/calibrate/probes.h"
+#include "planner/measured/model.h"
 #include "tests/adapters/network/setting.h"
 
 namespace mergeplan::calibrate {
