@@ -56,6 +56,8 @@ class CalibrateCommand : public Distill {
                                   "64",
                                   "--replicates",
                                   "2",
+                                  "--threads",
+                                  "1",
                                   "--quiet",
                                   "-o",
                                   File(output)};
