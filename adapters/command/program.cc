@@ -13,6 +13,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "adapters/command/bench_command.h"
+#include "adapters/command/calibrate_command.h"
 #include "adapters/command/distill.h"
 #include "adapters/command/train_teacher_command.h"
 #include "adapters/encoding/encode_command.h"
@@ -307,6 +308,42 @@ CLI::App* AddEncode(CLI::App& app, encoding::EncodeArguments& a, EncodeOutput& o
   return command;
 }
 
+constexpr char kCalibrateExample[] = R"(
+Example:
+  mergeplan calibrate --teacher unet:models/ddpm/unet --schedule models/ddpm/scheduler \
+    --teacher-steps 8 --iterations 150 --batch 32 --lr 1e-4 --budget minutes=20 -o measured.toml
+  mergeplan plan --measured measured.toml --updates 150
+
+Writes measured.toml, measured.npz (all measurements) and measured.pilots.json (to go on from).
+Exit codes: 0 done, 1 failed, 2 misuse, 3 stopped (Ctrl-C, a limit); go on with --resume.
+)";
+
+CLI::App* AddCalibrate(CLI::App& app, CalibrateArguments& a) {
+  CLI::App* command = app.add_subcommand(
+      "calibrate", "Trains a few merges and fills the measured model, which plan --measured takes");
+  AddQuestion(command, a.question);
+  command->add_option(
+      "--budget", a.budget,
+      "updates=K,calls=C,minutes=M, any of them: what all pilots may take [no limit]");
+  Add(command, "--pilot-updates", a.pilot_updates,
+      "Updates of a pilot, fewer than --iterations: the rest is extrapolated [--iterations]")
+      ->check(CLI::Range(std::int64_t{1}, kLargest));
+  command
+      ->add_option("--replicates", a.replicates, "Trainings of each fitted merge, with other seeds")
+      ->check(CLI::Range(1, 100))
+      ->capture_default_str();
+  Add(command, "--time-limit", a.time_limit, "Seconds, after which it stops with what there is")
+      ->check(Real([](double x) { return x > 0; }, "a positive number"));
+  command->add_flag("--resume", a.resume, "Go on with the pilots that are kept beside -o");
+  command->add_option("-o,--output", a.output, "The tables, a .toml file")->required();
+  command->add_option("--plan-output", a.plan_output,
+                      "Also write the measured plan there, for distill --plan");
+  command->add_flag("--quiet", a.quiet, "No progress and no forecast");
+  command->add_flag("--json", a.json, "Print one JSON object");
+  command->footer(kCalibrateExample);
+  return command;
+}
+
 // `--strategy NAME --help` goes on with that plugin's own parameters, from its manifest: none of
 // its code runs.
 int HelpWithParameters(const DistillArguments& arguments) {
@@ -348,6 +385,8 @@ int RunProgram(int argc, const char* const* argv) {
   CLI::App* encode = AddEncode(app, encode_arguments, encode_output);
   TrainTeacherArguments train_arguments;
   CLI::App* train = AddTrainTeacher(app, train_arguments);
+  CalibrateArguments calibrate_arguments;
+  CLI::App* calibrate = AddCalibrate(app, calibrate_arguments);
   const bool known = argc > 1 && app.get_subcommand_no_throw(argv[1]) != nullptr;
   const std::string command = known ? argv[1] : "distill";
   try {
@@ -367,6 +406,7 @@ int RunProgram(int argc, const char* const* argv) {
   DivertStdout();
   bench_output.file_given = bench->count("--output") > 0;
   const auto run = [&] {
+    if (calibrate->parsed()) return RunCalibrateCommand(calibrate_arguments);
     if (bench->parsed()) return RunBenchCommand(bench_arguments, bench_output);
     if (model->parsed()) {
       RestoreStdout();  // no plugins here
