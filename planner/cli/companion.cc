@@ -32,6 +32,9 @@ constexpr Companion kCompanions[] = {
      "Say what a pretrained network is and how far from a reference (needs LibTorch)",
      "builds that have LibTorch (preset \"release\")",
      "nothing was written, run the command again"},
+    {"sample", "mergeplan-torch", true, "Draw samples from a student or a teacher (needs LibTorch)",
+     "builds that have LibTorch (preset \"release\")",
+     "nothing was written, run the command again"},
     {"plugins", "mergeplan-plugins", false, "List, show and check strategy plugins", "every build",
      "nothing was changed, run the command again"},
 };
