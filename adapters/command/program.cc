@@ -1,10 +1,12 @@
 #include "adapters/command/program.h"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cmath>
 #include <csignal>
 #include <cstdint>
 #include <cstdio>
+#include <iterator>
 #include <limits>
 #include <optional>
 #include <string>
@@ -14,6 +16,7 @@
 #include "absl/strings/str_cat.h"
 #include "adapters/command/bench_command.h"
 #include "adapters/command/distill.h"
+#include "adapters/command/features_command.h"
 #include "adapters/model/model_command.h"
 #include "adapters/runtime/device.h"
 #include "adapters/runtime/output.h"
@@ -206,6 +209,32 @@ CLI::App* AddDistill(CLI::App& app, DistillArguments& a, DistillOutput& output) 
   return command;
 }
 
+// What samples of network students are compared with.
+void AddJudgeOptions(CLI::App* command, judge::JudgeOptions& a) {
+  CLI::Option_group* group = command->add_option_group(
+      "samples", "Of network students: what their samples are compared with");
+  group->add_option(
+      "--judge", a.data,
+      "Reference samples, as analyze reads them, or teacher: the teacher's, from other "
+      "noise [nothing is compared]");
+  group->add_option("--judge-array", a.array, "Which array of an .npz of --judge");
+  group->add_option("--judge-rows", a.rows, "Samples of --judge to use, from the first")
+      ->check(CLI::Range(std::int64_t{1}, kLargest))
+      ->capture_default_str();
+  group->add_option("--judge-samples", a.samples, "Samples of every student")
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 32))
+      ->capture_default_str();
+  group->add_option(
+      "--features", a.features,
+      "FILE.ts: TorchScript from pixels [B, C, H, W], 0..255, to features [B, d]; or a "
+      "folder of mergeplan features [a small classifier of Fashion-MNIST, for 28 x 28 "
+      "grey pictures]");
+  group
+      ->add_option("--judge-cache", a.cache,
+                   "Folder that keeps statistics of references; none: no folder")
+      ->capture_default_str();
+}
+
 CLI::App* AddBench(CLI::App& app, BenchArguments& a, BenchOutput& output) {
   CLI::App* command = app.add_subcommand(
       "bench", "Trains several strategies on one question and compares predicted with achieved");
@@ -218,13 +247,19 @@ CLI::App* AddBench(CLI::App& app, BenchArguments& a, BenchOutput& output) {
       ->delimiter(',')
       ->capture_default_str();
   command
-      ->add_option("--budget", a.budget,
-                   "Same updates per-merge, or in total (what BOOT spends), or both")
+      ->add_option(
+          "--budget", a.budget,
+          "Same updates per-merge, or in total (what BOOT spends), or both; with commas also "
+          "updates=N of a merge, and limits calls=X of the teacher and minutes=X that the "
+          "forecast is held against")
       ->capture_default_str();
   command->add_option("--trials", a.trials, "Runs of each, with seeds from --seed on")
       ->check(CLI::Range(1, 1000000))
       ->capture_default_str();
-  command->add_option("-o,--output", output.file, "Also write the table: a .csv or .json file");
+  command->add_option("-o,--output", output.file,
+                      "Also write the table: a .csv or .json file, or a folder for all of it with "
+                      "pictures of samples");
+  AddJudgeOptions(command, a.judge);
   command->add_flag("--quiet", output.quiet, "No progress and no forecast");
   command->add_flag("--json", output.json, "Print one JSON object");
   command->footer(kBenchExample);
@@ -305,6 +340,44 @@ CLI::App* AddSample(CLI::App& app, SampleArguments& a) {
   return command;
 }
 
+constexpr char kFeaturesExample[] = R"(
+Example:
+  mergeplan features my-features --data train-images-idx3-ubyte.gz --labels train-labels-idx1-ubyte.gz
+  mergeplan features my-features
+
+Exit codes: 0 done, 1 failed, 2 misuse, 3 stopped (Ctrl-C) with nothing written.
+)";
+
+CLI::App* AddFeatures(CLI::App& app, FeaturesArguments& a) {
+  CLI::App* command = app.add_subcommand(
+      "features",
+      "Trains a small classifier whose features samples are compared by (bench --features FOLDER), "
+      "or says what one is");
+  command->add_option("folder", a.folder, "Folder of the classifier")->required();
+  Add(command, "--data", a.data, "Pictures to train on, as analyze reads them");
+  Add(command, "--labels", a.labels, "A class for each of them: an array of integers from 0");
+  Add(command, "--test-data", a.test_data, "Pictures to test it on");
+  Add(command, "--test-labels", a.test_labels, "Their classes");
+  command->add_option("--name", a.name, "What it is called in every output")->capture_default_str();
+  command->add_option("--epochs", a.epochs, "Times that every picture is seen")
+      ->check(CLI::Range(1, 10000))
+      ->capture_default_str();
+  command->add_option("--batch", a.batch, "Pictures per update")
+      ->check(CLI::Range(1, 1000000))
+      ->capture_default_str();
+  command->add_option("--lr", a.lr, "Learning rate")
+      ->check(Real([](double x) { return x > 0 && std::isfinite(x); }, "a positive, finite number"))
+      ->capture_default_str();
+  command->add_option("--seed", a.seed, "Seed of weights and order")
+      ->check(CLI::Range(std::int64_t{0}, kLargest))
+      ->capture_default_str();
+  command->add_option("--threads", a.threads, "Threads; 0: all")
+      ->check(CLI::Range(0, 256))
+      ->capture_default_str();
+  command->footer(kFeaturesExample);
+  return command;
+}
+
 // `--strategy NAME --help` goes on with that plugin's own parameters, from its manifest: none of
 // its code runs.
 int HelpWithParameters(const DistillArguments& arguments) {
@@ -343,8 +416,13 @@ int RunProgram(int argc, const char* const* argv) {
   CLI::App* model = AddModel(app, model_arguments);
   SampleArguments sample_arguments;
   CLI::App* sample = AddSample(app, sample_arguments);
+  FeaturesArguments features_arguments;
+  CLI::App* features = AddFeatures(app, features_arguments);
   std::string command = argc > 1 ? argv[1] : "";
-  if (command != "bench" && command != "model" && command != "sample") command = "distill";
+  static constexpr const char* kOthers[] = {"bench", "model", "sample", "features"};
+  if (std::find(std::begin(kOthers), std::end(kOthers), command) == std::end(kOthers)) {
+    command = "distill";
+  }
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& done) {  // --help, --version
@@ -360,6 +438,9 @@ int RunProgram(int argc, const char* const* argv) {
   // Nor may a limit on the size of files: the write fails then, and is told.
   std::signal(SIGXFSZ, SIG_IGN);
   DivertStdout();
+  if (bench_arguments.judge.cache == "none") bench_arguments.judge.cache.clear();
+  bench_arguments.judge.seed =
+      static_cast<std::uint64_t>(bench_arguments.question.seed.value_or(0));
   bench_output.file_given = bench->count("--output") > 0;
   const auto run = [&] {
     if (bench->parsed()) return RunBenchCommand(bench_arguments, bench_output);
@@ -367,6 +448,7 @@ int RunProgram(int argc, const char* const* argv) {
       RestoreStdout();  // no plugins here
       return RunModelCommand(model_arguments);
     }
+    if (features->parsed()) return RunFeaturesCommand(features_arguments);
     if (sample->parsed()) return RunSampleCommand(sample_arguments);
     return RunDistill(arguments, output);
   };
