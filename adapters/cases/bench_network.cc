@@ -9,8 +9,12 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "adapters/cases/bench_judged.h"
+#include "adapters/cases/bench_probe.h"
 #include "adapters/cases/cases.h"
 #include "adapters/cases/network_run.h"
+#include "adapters/judge/judge.h"
+#include "adapters/judge/peak_memory.h"
 #include "adapters/runtime/plugin_runtime.h"
 #include "planner/base/status_macros.h"
 #include "planner/operators/model.h"
@@ -22,7 +26,8 @@ namespace {
 
 class NetworkStudents : public BenchCase {
  public:
-  explicit NetworkStudents(NetworkJob job) : job_(std::move(job)) {}
+  NetworkStudents(NetworkJob job, std::shared_ptr<judge::Judge> judge)
+      : job_(std::move(job)), judge_(std::move(judge)) {}
 
   const PlanDocument& document() const override { return job_.document; }
   int batch() const override { return job_.batch; }
@@ -55,7 +60,24 @@ class NetworkStudents : public BenchCase {
       MP_ASSIGN_OR_RETURN(const Model model, ModelOf(job.document));
       job.document.objective_teacher = model.Objective(plan);
     }
-    return std::make_shared<NetworkStudents>(std::move(job));
+    return std::make_shared<NetworkStudents>(std::move(job), judge_);
+  }
+
+  absl::StatusOr<BenchSpeed> Probe() const override { return ProbeNetworks(job_); }
+  BenchNeeds Needs(const BenchSpeed& speed) const override {
+    BenchNeeds needs = NeedsOf(job_, speed);
+    if (judge_ != nullptr) {
+      needs.seconds += SecondsOfSamples(job_, speed, judge_->options().samples);
+    }
+    return needs;
+  }
+
+  absl::StatusOr<std::optional<JudgedSamples>> JudgeTeacher(
+      const BenchWatch& watch) const override {
+    if (judge_ == nullptr) return std::optional<JudgedSamples>();
+    JudgedTrials trials;
+    MP_RETURN_IF_ERROR(trials.Look(*judge_, SamplesOfTeacher(job_), "teacher", watch.stop));
+    return trials.Result();
   }
 
   BenchRow Row() const override {
@@ -75,6 +97,8 @@ class NetworkStudents : public BenchCase {
 
   absl::Status Run(int trials, const BenchWatch& watch, BenchRow* row) const override {
     std::vector<double> errors;
+    JudgedTrials judged;
+    judge::ResetPeakMemory();
     for (int trial = 0; trial < trials; ++trial) {
       watch.begin(*row, trial);
       NetworkJob job = job_;
@@ -92,7 +116,14 @@ class NetworkStudents : public BenchCase {
       MP_ASSIGN_OR_RETURN(const RunSummary summary, training->Summarize());
       errors.push_back(summary.achieved);
       row->seconds += summary.seconds / trials;
+      AddLevels(training->executor(), trials, &row->levels);
+      if (judge_ == nullptr) continue;
+      const std::string name = PictureName(row->strategy, row->total_budget);
+      MP_RETURN_IF_ERROR(judged.Look(*judge_, SamplesOfStudent(job_, training->executor()),
+                                     trial == 0 ? name : "", watch.stop));
     }
+    row->judged = judged.Result();
+    row->peak_memory_bytes = judge::PeakMemorySinceReset();
     row->achieved = row->achieved_teacher = SpreadOf(errors);
     row->achieved_surrogate.mean = std::numeric_limits<double>::quiet_NaN();
     return absl::OkStatus();
@@ -100,18 +131,25 @@ class NetworkStudents : public BenchCase {
 
  private:
   NetworkJob job_;
+  std::shared_ptr<judge::Judge> judge_;
 };
 
 }  // namespace
 
 absl::StatusOr<std::shared_ptr<const BenchCase>> NetworkCase(const DistillArguments& arguments,
+                                                             std::shared_ptr<judge::Judge> judge,
                                                              PlannerServices& services) {
   if (arguments.training.contains("total-updates")) {
     return Misuse(
         "--total-updates: is a budget of one strategy; bench compares them under --budget");
   }
   MP_ASSIGN_OR_RETURN(NetworkJob job, NewNetworkJob(arguments, services));
-  return std::make_shared<NetworkStudents>(std::move(job));
+  if (judge != nullptr) {
+    // What is missing for it is said before anything is trained.
+    MP_RETURN_IF_ERROR(judge->Prepare(job.student.signature.shape, job.student.signature.scaling,
+                                      SamplesOfTeacher(job), [] { return false; }));
+  }
+  return std::make_shared<NetworkStudents>(std::move(job), std::move(judge));
 }
 
 }  // namespace mergeplan

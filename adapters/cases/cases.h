@@ -11,6 +11,10 @@
 
 namespace mergeplan {
 
+namespace judge {
+class Judge;
+}
+
 // A new run. With `strategy` its plugin makes the plan; with `plan` the plugin dp_custom reads it.
 // Misuse for options that contradict the plan or have no meaning; FAILED_PRECONDITION when plan and
 // teacher do not belong together.
@@ -51,8 +55,10 @@ absl::StatusOr<std::shared_ptr<const BenchCase>> MixtureCase(const DistillArgume
                                                              std::shared_ptr<MixtureFits> fits,
                                                              PlannerServices& services);
 
-// The same with network students, of a network teacher or of another one.
+// The same with network students, of a network teacher or of another one. `judge`, where it is not
+// null, looks at the samples of all of them.
 absl::StatusOr<std::shared_ptr<const BenchCase>> NetworkCase(const DistillArguments& arguments,
+                                                             std::shared_ptr<judge::Judge> judge,
                                                              PlannerServices& services);
 
 }  // namespace mergeplan

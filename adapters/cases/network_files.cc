@@ -30,7 +30,8 @@ absl::StatusOr<std::string> HashOf(std::vector<std::string> files) {
 
 absl::StatusOr<NetworkFile> LoadScriptFile(const TeacherName& name) {
   MP_ASSIGN_OR_RETURN(network::ScriptNetwork loaded, network::LoadScript(name.path));
-  NetworkFile out{std::move(loaded.module), std::move(loaded.signature), name.kind, name.path, ""};
+  NetworkFile out{
+      std::move(loaded.module), std::move(loaded.signature), name.kind, name.path, "", ""};
   // What the sidecar says stands in the signature, which a run keeps by itself.
   MP_ASSIGN_OR_RETURN(out.sha256, HashOf({loaded.path}));
   return out;
@@ -57,8 +58,9 @@ absl::StatusOr<network::Signature> SignatureOf(const unet::UNet2d& net, const st
 absl::StatusOr<NetworkFile> LoadUnetFolder(const TeacherName& name) {
   MP_ASSIGN_OR_RETURN(const std::string folder, layers::FindModelFolder(name.path, "unet"));
   MP_ASSIGN_OR_RETURN(std::unique_ptr<unet::UNet2d> net, unet::UNet2d::Load(folder));
-  NetworkFile out{nullptr, {}, name.kind, name.path, ""};
+  NetworkFile out{nullptr, {}, name.kind, name.path, "", ""};
   MP_ASSIGN_OR_RETURN(out.signature, SignatureOf(*net, folder));
+  out.scheduler = model::FindScheduler(folder)->file;
   out.module = std::move(net);
   std::vector<std::string> files = {folder + "/config.json"};
   for (const auto& entry : std::filesystem::directory_iterator(folder)) {
@@ -104,7 +106,12 @@ absl::StatusOr<NetworkFile> LoadNetwork(const TeacherName& name) {
 absl::Status SaveNetwork(const network::Module& module, const NetworkFile& like,
                          const std::string& folder) {
   if (like.kind == kScriptTeacher) return network::SaveScript(module, like.signature, folder);
-  return module.Save(folder);
+  MP_RETURN_IF_ERROR(module.Save(folder));
+  if (like.scheduler.empty()) return absl::OkStatus();
+  MP_ASSIGN_OR_RETURN(const std::string scheduler, ReadFile(like.scheduler));
+  const std::string beside = (std::filesystem::path(folder).parent_path() / "scheduler").string();
+  MP_RETURN_IF_ERROR(MakeDirectories(beside));
+  return WriteFileAtomically(beside + "/scheduler_config.json", scheduler);
 }
 
 }  // namespace mergeplan

@@ -18,6 +18,7 @@ struct NetworkFile {
   network::Signature signature;
   std::string kind, path;  // as it was named: script:model.toml
   std::string sha256;      // of the files that determine what it computes
+  std::string scheduler;   // unet: its scheduler_config.json
 };
 
 // What is known of a UNet2DModel of this config that was trained at the levels of a table. `where`
@@ -29,7 +30,9 @@ absl::StatusOr<network::Signature> UnetSignature(const unet::Config& config,
 
 // Loads KIND:PATH. Misuse for a kind that is no network; errors of LoadScript and UNet2d::Load.
 absl::StatusOr<NetworkFile> LoadNetwork(const TeacherName& name);
-// Writes a network of the same kind, trained, so that it can be loaded as KIND:FOLDER/....
+// Writes a network of the same kind, trained, so that it can be loaded as KIND:FOLDER/.... What a
+// UNet2DModel's folder does not say, the scheduler, is copied to FOLDER/../scheduler, as in a
+// pipeline.
 absl::Status SaveNetwork(const network::Module& module, const NetworkFile& like,
                          const std::string& folder);
 

@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "adapters/cases/network_data.h"
 #include "adapters/cases/teacher_result.h"
+#include "adapters/judge/grid.h"
 #include "adapters/network/operators.h"
 #include "adapters/noise/noise.h"
 #include "planner/base/file.h"
@@ -83,7 +84,22 @@ absl::Status AddBlocks(const NetworkJob& job, network::Executor& executor,
   return absl::OkStatus();
 }
 
-absl::Status AddSamples(const NetworkJob& job, const network::Executor& executor, NpzWriter& npz) {
+// Pictures are easier to look at than arrays.
+absl::Status WritePicture(const NetworkJob& job, const at::Tensor& x, const std::string& path) {
+  const network::Signature& signature = job.student.signature;
+  if (!judge::CheckPicture(signature.shape).ok()) return absl::OkStatus();
+  const at::Tensor host = x.to(at::kCPU, at::kFloat).contiguous();
+  // A student that leads nowhere has no picture; its figures say so.
+  if (!at::isfinite(host).all().item<bool>()) return absl::OkStatus();
+  MP_ASSIGN_OR_RETURN(
+      const std::string png,
+      judge::GridPng({host.const_data_ptr<float>(), static_cast<std::size_t>(host.numel())},
+                     signature.shape, signature.scaling));
+  return WriteFileAtomically(path, png);
+}
+
+absl::Status AddSamples(const NetworkJob& job, const network::Executor& executor,
+                        const std::string& folder, NpzWriter& npz) {
   const std::int64_t d = job.student.signature.dimensions(), rows = SampleRows(d);
   std::vector<float> noise(static_cast<std::size_t>(rows * d));
   // No merge has the range [0, 0], so that this stream is used by nothing else.
@@ -99,6 +115,8 @@ absl::Status AddSamples(const NetworkJob& job, const network::Executor& executor
   for (const auto& [name, links] : {std::pair{"samples", student}, {"teacher_samples", teacher}}) {
     MP_ASSIGN_OR_RETURN(const at::Tensor x, executor.Run(links, z));
     npz.Add(name, {rows, d}, Numbers(x * job.document.data_scale));
+    MP_RETURN_IF_ERROR(
+        WritePicture(job, x * job.document.data_scale, absl::StrCat(folder, "/", name, ".png")));
   }
   return absl::OkStatus();
 }
@@ -111,7 +129,7 @@ absl::Status WriteNetworkResult(const NetworkJob& job, network::Executor& execut
   NpzWriter npz;
   AddMerges(plan, executor, npz);
   MP_RETURN_IF_ERROR(AddBlocks(job, executor, folder, npz));
-  MP_RETURN_IF_ERROR(AddSamples(job, executor, npz));
+  MP_RETURN_IF_ERROR(AddSamples(job, executor, folder, npz));
   MP_ASSIGN_OR_RETURN(const std::string bytes, npz.Bytes());
   MP_RETURN_IF_ERROR(WriteFileAtomically(folder + "/result.npz", bytes));
 

@@ -13,6 +13,8 @@
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "adapters/cases/cases.h"
+#include "adapters/command/bench_budget.h"
+#include "adapters/judge/judge.h"
 #include "planner/base/memory.h"
 #include "planner/base/status_macros.h"
 #include "planner/runs/run_info.h"
@@ -38,9 +40,16 @@ std::string LabelOf(const std::string& strategy, const std::vector<std::string>&
 
 absl::StatusOr<std::shared_ptr<const BenchCase>> CaseOf(const DistillArguments& arguments,
                                                         std::shared_ptr<MixtureFits> fits,
+                                                        std::shared_ptr<judge::Judge> judge,
                                                         PlannerServices& services) {
   MP_ASSIGN_OR_RETURN(const TeacherName name, ParseTeacher(*arguments.teacher));
-  if (HasNetworkStudents(arguments, name)) return NetworkCase(arguments, services);
+  if (HasNetworkStudents(arguments, name)) {
+    return NetworkCase(arguments, std::move(judge), services);
+  }
+  if (judge != nullptr && judge->compares()) {
+    return Misuse(absl::StrCat("--judge: is of network students, these are of ", name.kind, ":",
+                               name.path, "; leave the option out"));
+  }
   MP_RETURN_IF_ERROR(CheckArguments(arguments));
   if (name.kind == kMixtureTeacher) return MixtureCase(arguments, std::move(fits), services);
   return GaussianCase(arguments, services);
@@ -121,10 +130,10 @@ absl::Status CheckSameQuestion(const PlanDocument& a, const PlanDocument& b,
 }
 
 absl::Status CheckBench(const BenchArguments& arguments) {
-  const std::set<std::string> budgets = {"per-merge", "total", "both"};
-  if (!budgets.contains(arguments.budget)) {
-    return Misuse(
-        absl::StrCat("--budget ", arguments.budget, ": expected per-merge, total or both"));
+  const judge::JudgeOptions& judge = arguments.judge;
+  if (judge.data.empty() && (!judge.features.empty() || !judge.array.empty())) {
+    return Misuse(absl::StrCat(judge.features.empty() ? "--judge-array" : "--features",
+                               ": is of --judge, which is missing; expected samples, or teacher"));
   }
   if (arguments.trials < 1) {
     return Misuse(absl::StrCat("--trials ", arguments.trials, ": expected 1 or more"));
@@ -146,8 +155,22 @@ absl::Status CheckBench(const BenchArguments& arguments) {
 
 }  // namespace
 
-absl::StatusOr<BenchResult> RunBench(const BenchArguments& arguments, const BenchWatch& watch) {
-  MP_RETURN_IF_ERROR(CheckBench(arguments));
+absl::StatusOr<BenchResult> RunBench(const BenchArguments& asked, const BenchWatch& watch) {
+  MP_RETURN_IF_ERROR(CheckBench(asked));
+  MP_ASSIGN_OR_RETURN(const BenchBudget budget, ParseBenchBudget(asked.budget));
+  BenchArguments arguments = asked;
+  if (budget.updates) {
+    std::optional<std::int64_t>& iterations = arguments.question.iterations;
+    if (iterations && *iterations != *budget.updates) {
+      return Misuse(absl::StrCat("--budget ", asked.budget, ": updates=", *budget.updates,
+                                 " and --iterations ", *iterations, " differ; give one of them"));
+    }
+    iterations = budget.updates;
+  }
+  std::shared_ptr<judge::Judge> judge;
+  if (!arguments.judge.data.empty() || !arguments.judge.folder.empty()) {
+    judge = std::make_shared<judge::Judge>(arguments.judge);
+  }
   LinearPlannerServices services([](LogLevel, std::string_view) {}, watch.stop);
   BenchForecast forecast;
   // "all" stands for what is not asked for by name.
@@ -172,7 +195,7 @@ absl::StatusOr<BenchResult> RunBench(const BenchArguments& arguments, const Benc
   std::vector<Entry> entries;
   for (const std::string& name : names) {
     const DistillArguments one = ArgumentsFor(arguments, name);
-    absl::StatusOr<std::shared_ptr<const BenchCase>> prepared = CaseOf(one, fits, services);
+    absl::StatusOr<std::shared_ptr<const BenchCase>> prepared = CaseOf(one, fits, judge, services);
     if (watch.stop()) return absl::CancelledError("stopped before the training began");
     if (!prepared.ok() && IsMisuse(prepared.status())) {
       return Misuse(absl::StrReplaceAll(std::string(prepared.status().message()),
@@ -220,9 +243,11 @@ absl::StatusOr<BenchResult> RunBench(const BenchArguments& arguments, const Benc
   result.basis = first->basis();
   result.schedule = first->document().schedule_spec;
 
+  MP_ASSIGN_OR_RETURN(const BenchSpeed speed, first->Probe());
+  forecast.seconds = 0;
   std::vector<std::pair<BenchRow, std::shared_ptr<const BenchCase>>> rows;
   for (const bool total : {false, true}) {
-    if (arguments.budget == (total ? "per-merge" : "total")) continue;
+    if (!(total ? budget.total : budget.per_merge)) continue;
     for (const Entry& entry : entries) {
       std::shared_ptr<const BenchCase> prepared = entry.prepared;
       if (prepared != nullptr && total) {
@@ -236,6 +261,11 @@ absl::StatusOr<BenchResult> RunBench(const BenchArguments& arguments, const Benc
       forecast.runs += prepared != nullptr ? arguments.trials : 0;
       forecast.updates += row.updates * arguments.trials;
       forecast.teacher_calls += row.teacher_calls * arguments.trials;
+      if (prepared != nullptr) {
+        const BenchNeeds needs = prepared->Needs(speed);
+        forecast.seconds += needs.seconds * arguments.trials;
+        forecast.snapshot_bytes = std::max(forecast.snapshot_bytes, needs.snapshot_bytes);
+      }
       rows.emplace_back(std::move(row), std::move(prepared));
     }
   }
@@ -243,7 +273,14 @@ absl::StatusOr<BenchResult> RunBench(const BenchArguments& arguments, const Benc
     forecast.updates += first->shared_updates() * arguments.trials;
     forecast.teacher_calls += first->shared_updates() * first->batch() * arguments.trials;
   }
+  forecast.above = AboveLimits(budget, forecast);
   watch.forecast(forecast);
+  result.forecast = forecast;
+  if (judge != nullptr) {
+    result.judged = judge->About();
+    result.features = judge->features_name();
+    MP_ASSIGN_OR_RETURN(result.teacher_samples, first->JudgeTeacher(watch));
+  }
   for (auto& [row, prepared] : rows) {
     if (prepared != nullptr) {
       const absl::Status status = prepared->Run(arguments.trials, watch, &row);

@@ -9,6 +9,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "adapters/judge/judge_options.h"
 #include "adapters/runtime/arguments.h"
 #include "adapters/runtime/bench_row.h"
 #include "planner/operators/terms.h"
@@ -23,16 +24,22 @@ struct BenchArguments {
   // "all", or names of plugins, paths of libraries or plan files; a plugin's parameters follow its
   // name: progressive:factor=4.
   std::vector<std::string> strategies = {"all"};
-  std::string budget = "both";  // per-merge, total, both
+  std::string budget = "both";  // ParseBenchBudget
   int trials = 3;               // runs of each strategy, with the seeds seed, seed+1, ...
+  // What samples of network students are compared with; without data and folder nothing is.
+  judge::JudgeOptions judge;
 };
 
 struct BenchResult {
   Reference reference = Reference::kSurrogate;
   int teacher_steps = 0, student_steps = 0, dimensions = 0, trials = 0, batch = 0;
   std::string init, teacher, basis, schedule, training;
+  BenchForecast forecast;
   std::vector<BenchRow> rows;  // by budget, then in the order asked for
-  bool stopped = false;        // by the user: rows that were not reached are left out
+  // How samples are judged, by which features; empty where they are not.
+  std::string judged, features;
+  std::optional<JudgedSamples> teacher_samples;
+  bool stopped = false;  // by the user: rows that were not reached are left out
   std::int64_t peak_memory_bytes = 0;
 };
 

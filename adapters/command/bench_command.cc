@@ -4,13 +4,16 @@
 
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <memory>
+#include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "adapters/command/bench_budget.h"
 #include "adapters/parallel/open.h"
 #include "adapters/runtime/device.h"
 #include "adapters/runtime/output.h"
@@ -35,9 +38,10 @@ class Line {
       std::fprintf(stderr, "mergeplan bench: left out %s\n", name.c_str());
     }
     if (quiet_) return;
-    std::fprintf(stderr, "%d runs: %.4g updates, %.4g calls of single teacher steps\n",
-                 forecast.runs, static_cast<double>(forecast.updates),
-                 static_cast<double>(forecast.teacher_calls));
+    std::fprintf(stderr, "%s\n", ForecastText(forecast).c_str());
+    for (const std::string& above : forecast.above) {
+      std::fprintf(stderr, "mergeplan bench: above the limit %s; it goes on\n", above.c_str());
+    }
   }
   void Begin(const BenchRow& row, int trial) {
     if (quiet_ || !terminal_) return;
@@ -55,16 +59,51 @@ class Line {
   bool quiet_, terminal_, shown_ = false;
 };
 
-absl::StatusOr<int> Bench(const BenchArguments& arguments, const BenchOutput& output) {
+// A folder that is not there, is empty, or holds an older comparison.
+absl::Status CheckFolder(const std::string& path) {
+  std::error_code ec;
+  if (std::filesystem::exists(path, ec)) {
+    if (!std::filesystem::is_directory(path, ec)) {
+      return Misuse(
+          absl::StrCat("-o ", path,
+                       ": is no folder, expected a folder, or a name that ends in .csv or "
+                       ".json"));
+    }
+    if (!std::filesystem::is_empty(path, ec) &&
+        !std::filesystem::exists(path + "/bench.json", ec)) {
+      return Misuse(absl::StrCat(
+          "-o ", path,
+          ": holds something else than a comparison, expected an empty folder or none"));
+    }
+  }
+  return MakeDirectories(path);
+}
+
+// Where reference statistics are kept.
+std::string DefaultCache() {
+  for (const auto& [variable, inside] : {std::pair{"XDG_CACHE_HOME", "/mergeplan/references"},
+                                         std::pair{"HOME", "/.cache/mergeplan/references"}}) {
+    const char* value = std::getenv(variable);
+    if (value != nullptr && *value != '\0') return absl::StrCat(value, inside);
+  }
+  return "";
+}
+
+absl::StatusOr<int> Bench(const BenchArguments& asked, const BenchOutput& output) {
   if (output.file_given && output.file.empty()) {
     return Misuse("-o: is empty, expected a file; leave it out or give one");
   }
   const bool csv = absl::EndsWith(output.file, ".csv");
-  if (!output.file.empty() && !csv && !absl::EndsWith(output.file, ".json")) {
-    return Misuse(absl::StrCat("-o ", output.file, ": expected a name that ends in .csv or .json"));
+  const bool folder_wanted = !output.file.empty() && !csv && !absl::EndsWith(output.file, ".json");
+  BenchArguments arguments = asked;
+  if (folder_wanted) {
+    MP_RETURN_IF_ERROR(CheckFolder(output.file));
+    arguments.judge.folder = output.file;
   }
+  MP_RETURN_IF_ERROR(ParseBenchBudget(arguments.budget).status());
+  if (arguments.judge.cache == "default") arguments.judge.cache = DefaultCache();
   // Hours of training should not end at a folder that is not there.
-  if (!output.file.empty()) {
+  if (!output.file.empty() && !folder_wanted) {
     const std::filesystem::path folder = std::filesystem::absolute(output.file).parent_path();
     if (::access(folder.c_str(), W_OK | X_OK) != 0) {
       return absl::FailedPreconditionError(
@@ -96,7 +135,12 @@ absl::StatusOr<int> Bench(const BenchArguments& arguments, const BenchOutput& ou
   RestoreStdout();
   std::fputs((output.json ? json : BenchText(result)).c_str(), stdout);
   std::fflush(stdout);
-  if (!output.file.empty()) {
+  if (folder_wanted) {
+    MP_RETURN_IF_ERROR(WriteFileAtomically(output.file + "/bench.csv", BenchCsv(result)));
+    MP_ASSIGN_OR_RETURN(const std::string page, BenchHtml(result, output.file));
+    MP_RETURN_IF_ERROR(WriteFileAtomically(output.file + "/bench.html", page));
+    MP_RETURN_IF_ERROR(WriteFileAtomically(output.file + "/bench.json", json));
+  } else if (!output.file.empty()) {
     MP_RETURN_IF_ERROR(WriteFileAtomically(output.file, csv ? BenchCsv(result) : json));
   }
   if (result.stopped) {
@@ -122,6 +166,7 @@ int RunBenchCommand(const BenchArguments& arguments, const BenchOutput& output) 
   if (code.ok()) return *code;
   if (code.status().message().empty()) return kMisuse;
   std::fprintf(stderr, "mergeplan bench: %s\n", std::string(code.status().message()).c_str());
+  if (absl::IsCancelled(code.status())) return kStopped;
   return IsMisuse(code.status()) ? kMisuse : kFailed;
 }
 

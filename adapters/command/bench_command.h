@@ -2,6 +2,8 @@
 
 #include <string>
 
+#include "absl/status/statusor.h"
+
 #include "adapters/command/bench.h"
 
 namespace mergeplan {
@@ -9,7 +11,9 @@ namespace mergeplan {
 struct BenchOutput {
   bool quiet = false;  // no progress
   bool json = false;   // one JSON object instead of tables
-  std::string file;    // also written there: .csv or .json
+  // Also written there: .csv, .json, or a folder with bench.json, bench.csv, bench.html and
+  // pictures.
+  std::string file;
   bool file_given = false;
 };
 
@@ -18,8 +22,11 @@ struct BenchOutput {
 int RunBenchCommand(const BenchArguments& arguments, const BenchOutput& output);
 
 // The tables as text, as JSON and as CSV.
+std::string ForecastText(const BenchForecast& forecast);
 std::string BenchText(const BenchResult& result);
 std::string BenchJson(const BenchResult& result);
 std::string BenchCsv(const BenchResult& result);
+// One page with the tables and the pictures that lie in `folder`. Errors of reading those.
+absl::StatusOr<std::string> BenchHtml(const BenchResult& result, const std::string& folder);
 
 }  // namespace mergeplan

@@ -42,7 +42,76 @@ std::string Field(const std::string& text) {
   return absl::StrCat("\"", absl::StrReplaceAll(text, {{"\"", "\"\""}}), "\"");
 }
 
+std::string SpreadText(const Spread& spread, int trials) {
+  return trials == 1 ? absl::StrFormat("%.6g", spread.mean)
+                     : absl::StrFormat("%.6g +- %.2g", spread.mean, spread.half_width);
+}
+
+// What samples are like.
+std::string JudgedText(const BenchResult& result) {
+  if (result.judged.empty()) return "";
+  std::string out = absl::StrCat("\n", result.judged, ":\n");
+  std::size_t width = 8;
+  for (const BenchRow& row : result.rows) width = std::max(width, row.strategy.size());
+  const int w = static_cast<int>(width);
+  absl::StrAppendFormat(&out, "%-*s %9s %22s %20s %20s %11s\n", w, "strategy", "budget",
+                        "Frechet distance", "precision", "recall", "peak memory");
+  const auto line = [&](const std::string& name, std::string_view budget,
+                        const JudgedSamples& judged, int trials, std::int64_t bytes) {
+    absl::StrAppendFormat(
+        &out, "%-*s %9s %22s %20s %20s %11s\n", w, name, std::string(budget),
+        SpreadText(judged.frechet, trials), SpreadText(judged.precision, trials),
+        SpreadText(judged.recall, trials),
+        bytes > 0 ? absl::StrFormat("%.0f MB", static_cast<double>(bytes) / 1e6) : "-");
+  };
+  if (result.teacher_samples && result.teacher_samples->compared) {
+    line("teacher", "-", *result.teacher_samples, 1, 0);
+  }
+  for (const BenchRow& row : result.rows) {
+    if (!row.error.empty() || !row.judged || !row.judged->compared) continue;
+    line(row.strategy, BudgetWord(row.total_budget), *row.judged, result.trials,
+         row.peak_memory_bytes);
+  }
+  return out;
+}
+
+Json JudgedJson(const JudgedSamples& judged, int trials) {
+  Json out = {{"samples", judged.samples}};
+  if (judged.compared) {
+    out["frechet_distance"] = SpreadJson(judged.frechet, trials);
+    out["precision"] = SpreadJson(judged.precision, trials);
+    out["recall"] = SpreadJson(judged.recall, trials);
+  }
+  if (!judged.grid.empty()) out["grid"] = judged.grid;
+  return out;
+}
+
+Json ForecastJson(const BenchForecast& forecast) {
+  Json out = {{"runs", forecast.runs},
+              {"updates", forecast.updates},
+              {"teacher_calls", forecast.teacher_calls}};
+  if (!std::isnan(forecast.seconds)) out["minutes"] = forecast.seconds / 60;
+  if (forecast.snapshot_bytes > 0) out["snapshot_bytes"] = forecast.snapshot_bytes;
+  out["above_limits"] = forecast.above;
+  return out;
+}
+
 }  // namespace
+
+std::string ForecastText(const BenchForecast& forecast) {
+  std::string out = absl::StrFormat("%d runs: %.4g updates, %.4g calls of single teacher steps",
+                                    forecast.runs, static_cast<double>(forecast.updates),
+                                    static_cast<double>(forecast.teacher_calls));
+  if (!std::isnan(forecast.seconds)) {
+    absl::StrAppendFormat(&out, ", about %.3g minutes by a probe of this machine",
+                          forecast.seconds / 60);
+  }
+  if (forecast.snapshot_bytes > 0) {
+    absl::StrAppendFormat(&out, ", up to %.3g MB of frozen networks",
+                          static_cast<double>(forecast.snapshot_bytes) / 1e6);
+  }
+  return out;
+}
 
 std::string BenchText(const BenchResult& result) {
   std::string out = absl::StrFormat(
@@ -85,6 +154,7 @@ std::string BenchText(const BenchResult& result) {
                           row.merges, row.iterations, Number(row.predicted), Number(row.expected),
                           achieved, static_cast<double>(row.teacher_calls), row.seconds);
   }
+  absl::StrAppend(&out, JudgedText(result));
   absl::StrAppendFormat(&out, "\npeak memory %.0f MB\n",
                         static_cast<double>(result.peak_memory_bytes) / 1e6);
   return out;
@@ -104,7 +174,12 @@ std::string BenchJson(const BenchResult& result) {
               {"training", result.training},
               {"stopped", result.stopped},
               {"peak_memory_bytes", result.peak_memory_bytes},
+              {"forecast", ForecastJson(result.forecast)},
               {"rows", Json::array()}};
+  if (!result.judged.empty()) {
+    out["judged"] = {{"about", result.judged}, {"features", result.features}};
+  }
+  if (result.teacher_samples) out["teacher_samples"] = JudgedJson(*result.teacher_samples, 1);
   for (const BenchRow& row : result.rows) {
     Json entry = {{"strategy", row.strategy}, {"budget", BudgetWord(row.total_budget)}};
     if (row.error.empty()) {
@@ -121,6 +196,17 @@ std::string BenchJson(const BenchResult& result) {
       }
       entry["achieved_teacher"] = SpreadJson(row.achieved_teacher, result.trials);
       entry["seconds"] = row.seconds;
+      if (row.peak_memory_bytes > 0) entry["peak_memory_bytes"] = row.peak_memory_bytes;
+      if (!row.levels.empty()) {
+        entry["error_by_level"] = Json::array();
+        for (const LevelFigure& figure : row.levels) {
+          entry["error_by_level"].push_back({{"from", figure.last},
+                                             {"to", figure.first - 1},
+                                             {"error", figure.error},
+                                             {"standard_error", figure.standard_error}});
+        }
+      }
+      if (row.judged) entry["samples"] = JudgedJson(*row.judged, result.trials);
     } else {
       entry["error"] = row.error;
     }
@@ -134,7 +220,8 @@ std::string BenchCsv(const BenchResult& result) {
   std::string out =
       "strategy,budget,merges,rounds,updates_per_merge,updates,teacher_calls,predicted_error,"
       "expected_error,achieved_error,achieved_deviation,achieved_half_width_95,"
-      "achieved_surrogate,achieved_teacher,seconds,trials,error\n";
+      "achieved_surrogate,achieved_teacher,seconds,peak_memory_bytes,frechet_distance,precision,"
+      "recall,trials,error\n";
   for (const BenchRow& row : result.rows) {
     absl::StrAppend(&out, Field(row.strategy), ",", std::string(BudgetWord(row.total_budget)), ",");
     if (row.error.empty()) {
@@ -147,9 +234,17 @@ std::string BenchCsv(const BenchResult& result) {
                                   row.achieved_surrogate.mean, row.achieved_teacher.mean}) {
         absl::StrAppend(&out, ",", CsvNumber(number));
       }
-      absl::StrAppendFormat(&out, ",%.6g,%d,\n", row.seconds, result.trials);
+      absl::StrAppendFormat(&out, ",%.6g,", row.seconds);
+      if (row.peak_memory_bytes > 0) absl::StrAppend(&out, row.peak_memory_bytes);
+      const bool compared = row.judged && row.judged->compared;
+      for (const double number : {compared ? row.judged->frechet.mean : kNobodyKnows,
+                                  compared ? row.judged->precision.mean : kNobodyKnows,
+                                  compared ? row.judged->recall.mean : kNobodyKnows}) {
+        absl::StrAppend(&out, ",", CsvNumber(number));
+      }
+      absl::StrAppend(&out, ",", result.trials, ",\n");
     } else {
-      absl::StrAppend(&out, ",,,,,,,,,,,,,", result.trials, ",", Field(row.error), "\n");
+      absl::StrAppend(&out, ",,,,,,,,,,,,,,,,,", result.trials, ",", Field(row.error), "\n");
     }
   }
   return out;

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -33,6 +34,18 @@ class BenchCase {
   virtual absl::StatusOr<std::shared_ptr<const BenchCase>> WithTotalBudget() const = 0;
   // What is known before training; the caller fills in `strategy` and `total_budget`.
   virtual BenchRow Row() const = 0;
+  // How quick the machine is with these networks, in a few seconds; and what one trial of this
+  // strategy needs then.
+  virtual absl::StatusOr<BenchSpeed> Probe() const { return BenchSpeed{}; }
+  virtual BenchNeeds Needs(const BenchSpeed& speed) const {
+    (void)speed;
+    return {};
+  }
+  // The teacher's own samples, where samples are judged.
+  virtual absl::StatusOr<std::optional<JudgedSamples>> JudgeTeacher(const BenchWatch& watch) const {
+    (void)watch;
+    return std::optional<JudgedSamples>();
+  }
   // Trains `trials` times and fills in what came out. CANCELLED when watch.stop said so.
   virtual absl::Status Run(int trials, const BenchWatch& watch, BenchRow* row) const = 0;
 };

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <limits>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,32 @@ struct Spread {
 };
 // One value or more.
 Spread SpreadOf(const std::vector<double>& values);
+
+// How far one trained jump is from the teacher's steps over its range; means over trials.
+struct LevelFigure {
+  int first = 0, last = 0;  // it leads from level `last` to level `first` - 1
+  double error = 0, standard_error = 0;
+};
+
+// What samples are like beside a reference (adapters/judge).
+struct JudgedSamples {
+  bool compared = false;              // else there is a picture only
+  Spread frechet, precision, recall;  // over trials
+  std::int64_t samples = 0;           // of each trial
+  std::string grid;                   // picture of the first trial's; empty: none
+};
+
+// How quick the machine is, by a short probe; NaN where none was made.
+struct BenchSpeed {
+  // Seconds of one step of the teacher for one row, and of one update without its target.
+  double row_step = std::numeric_limits<double>::quiet_NaN();
+  double update = std::numeric_limits<double>::quiet_NaN();
+};
+// What one trial needs beside its counts.
+struct BenchNeeds {
+  double seconds = std::numeric_limits<double>::quiet_NaN();
+  std::int64_t snapshot_bytes = 0;  // that frozen networks take at most
+};
 
 // One strategy under one budget.
 struct BenchRow {
@@ -31,6 +58,9 @@ struct BenchRow {
   Spread achieved_teacher;
   std::int64_t updates = 0, teacher_calls = 0;  // of one trial
   double seconds = 0;                           // of training one trial, mean
+  std::int64_t peak_memory_bytes = 0;           // of the process while it was trained; 0: unknown
+  std::vector<LevelFigure> levels;              // of network students, one a merge
+  std::optional<JudgedSamples> judged;
   std::string error;  // why there are no figures; then the rest has no meaning
 };
 
@@ -38,6 +68,9 @@ struct BenchRow {
 struct BenchForecast {
   int runs = 0;
   std::int64_t updates = 0, teacher_calls = 0;
+  double seconds = std::numeric_limits<double>::quiet_NaN();  // NaN: nobody knows
+  std::int64_t snapshot_bytes = 0;                            // at most at a time
+  std::vector<std::string> above;     // stated limits that this is above, and by what
   std::vector<std::string> left_out;  // of "all", and why
 };
 

@@ -44,6 +44,13 @@ constexpr Companion kCompanions[] = {
      "builds that have LibTorch (preset \"release\")",
      "if the folder of the training has a train.toml, go on with --resume, else run the command "
      "again"},
+    {"sample", "mergeplan-torch", true, "Draw samples from a student or a teacher (needs LibTorch)",
+     "builds that have LibTorch (preset \"release\")",
+     "nothing was written, run the command again"},
+    {"features", "mergeplan-torch", true,
+     "Train or test a small classifier that samples are compared by (needs LibTorch)",
+     "builds that have LibTorch (preset \"release\")",
+     "nothing was written, run the command again"},
     {"plugins", "mergeplan-plugins", false, "List, show and check strategy plugins", "every build",
      "nothing was changed, run the command again"},
 };

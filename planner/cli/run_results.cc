@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "planner/base/file.h"
 #include "planner/base/status_macros.h"
 #include "planner/data/npz.h"
 #include "planner/operators/law.h"
@@ -71,6 +72,11 @@ absl::StatusOr<RunResults> ReadRunResults(const std::string& folder) {
     result.linear = false;
     result.predicted_objective = finished.summary.predicted;
     result.predicted_with_noise = std::numeric_limits<double>::quiet_NaN();
+    for (const auto& [name, bytes] : {std::pair{"/samples.png", &result.picture},
+                                      {"/teacher_samples.png", &result.teacher_picture}}) {
+      if (!std::filesystem::exists(folder + name, ec)) continue;
+      MP_ASSIGN_OR_RETURN(*bytes, ReadFile(folder + name));
+    }
     for (const auto& [name, rows] :
          {std::pair{"samples", &result.samples}, {"teacher_samples", &result.teacher_samples}}) {
       MP_ASSIGN_OR_RETURN(NpyArray array, ReadNpzArray(arrays, name));

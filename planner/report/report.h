@@ -50,6 +50,8 @@ struct StrategyResult {
   // What student and teacher make of the same unit noise, in the data's units: rows x d, row-major;
   // of students that are not linear.
   std::vector<double> samples, teacher_samples;
+  // The same as the bytes of PNG files, where they are pictures; else empty.
+  std::string picture, teacher_picture;
 
   std::vector<MergeRecord> merges;
   std::optional<LawVerdict> law_test;

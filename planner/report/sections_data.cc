@@ -2,6 +2,7 @@
 #include <cmath>
 #include <string>
 
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "planner/base/status_macros.h"
 #include "planner/report/charts.h"
@@ -222,8 +223,35 @@ absl::StatusOr<std::string> CovarianceSection(const ReportInput& input) {
 
 namespace {
 
+std::string PictureFigure(const std::string& name, const std::string& png,
+                          const std::string& caption) {
+  return absl::StrCat("<figure>\n<h3>", Escape(name), "</h3>\n<img alt=\"Samples of ", Escape(name),
+                      "\" src=\"data:image/png;base64,", absl::Base64Escape(png),
+                      "\"/>\n<figcaption>", Escape(caption), "</figcaption>\n</figure>\n");
+}
+
+// The same where samples are pictures: one picture of many, side by side.
+std::string PictureSection(const ReportInput& input) {
+  std::string grid;
+  for (const StrategyResult& s : input.strategies) {
+    if (s.picture.empty()) continue;
+    if (grid.empty() && !s.teacher_picture.empty()) {
+      grid = PictureFigure("teacher", s.teacher_picture, "where the teacher leads");
+    }
+    grid += PictureFigure(s.name, s.picture, s.run_folder);
+  }
+  return absl::StrCat(
+      "<section>\n<h2>Samples</h2>\n<p>The same noise through the teacher and every student, in "
+      "reading order. Runs with other seeds begin with other noise.</p>\n<div class=\"grid\">\n",
+      grid, "</div>\n</section>\n");
+}
+
 // Students that are no linear operators: what came out of the same noise, dot by dot.
 std::string ScatterSection(const ReportInput& input, int d) {
+  if (std::any_of(input.strategies.begin(), input.strategies.end(),
+                  [](const StrategyResult& s) { return !s.picture.empty(); })) {
+    return PictureSection(input);
+  }
   std::string grid;
   const std::vector<double>* teacher = nullptr;
   for (const StrategyResult& s : input.strategies) {

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <string>
 
+#include "absl/strings/escaping.h"
 #include "planner/report/text.h"
 #include "tests/planner/report/example.h"
 #include "tests/planner/report/markup.h"
@@ -255,6 +256,27 @@ TEST(ReportTest, EverythingIsEscaped) {
   EXPECT_THAT(html, Not(HasSubstr("<b>\"")));
   example.plan.basis = evil;
   Page(input);
+}
+
+// Samples of networks come as pictures that lie in the runs' folders.
+TEST(ReportTest, PicturesOfRunsStandInThePage) {
+  Example example({.strategies = {"vanilla", "boot"}});
+  for (StrategyResult& strategy : example.input.strategies) {
+    strategy.linear = false;
+    strategy.has_law = false;
+    strategy.value.clear();
+    strategy.picture = "picture of " + strategy.name;
+    strategy.teacher_picture = "picture of the teacher";
+  }
+  const auto html = RenderHtml(example.input);
+  ASSERT_TRUE(html.ok()) << html.status();
+  for (const char* bytes : {"picture of vanilla", "picture of boot", "picture of the teacher"}) {
+    EXPECT_THAT(*html, HasSubstr("data:image/png;base64," + absl::Base64Escape(bytes)));
+  }
+  EXPECT_THAT(*html, HasSubstr("alt=\"Samples of boot\""));
+  // Without pictures, dots.
+  for (StrategyResult& strategy : example.input.strategies) strategy.picture.clear();
+  EXPECT_THAT(*RenderHtml(example.input), Not(HasSubstr(absl::Base64Escape("picture of the"))));
 }
 
 TEST(ReportTest, FiguresThatAreNotFiniteAreSaidToBeSo) {

@@ -1,15 +1,17 @@
-#include "adapters/command/train_teacher_command.h"
-
+#include <CLI/CLI.hpp>
+#include <memory>
 #include <string>
 #include <utility>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "adapters/command/commands.h"
+#include "adapters/denoising/run.h"
 
 namespace mergeplan {
 namespace {
 
-constexpr char kExample[] = R"(
+constexpr char kTrainTeacherExample[] = R"(
 Example:
   mergeplan train-teacher --model config.json --schedule ddpm-cosine --prediction v_prediction \
     --data images/ --iterations 20000 --batch 64 --lr 1e-3 -o teacher
@@ -22,7 +24,9 @@ with a network that can be used; go on with --resume.
 
 }  // namespace
 
-CLI::App* AddTrainTeacher(CLI::App& app, TrainTeacherArguments& a) {
+Command AddTrainTeacher(CLI::App& app) {
+  const auto arguments = std::make_shared<TrainTeacherArguments>();
+  TrainTeacherArguments& a = *arguments;
   CLI::App* command = app.add_subcommand(
       "train-teacher", "Trains a network to denoise: a teacher, from random weights or further");
   command->add_option("--model", a.model,
@@ -91,8 +95,11 @@ CLI::App* AddTrainTeacher(CLI::App& app, TrainTeacherArguments& a) {
       ->required();
   command->add_flag("--quiet", a.quiet, "No progress");
   command->add_flag("--json", a.json, "Print one JSON object");
-  command->footer(kExample);
-  return command;
+  command->footer(kTrainTeacherExample);
+  Command out;
+  out.options = command;
+  out.run = [arguments] { return RunTrainTeacher(*arguments); };
+  return out;
 }
 
 }  // namespace mergeplan

@@ -1,0 +1,121 @@
+#include "adapters/cases/bench_probe.h"
+
+#include <algorithm>
+#include <chrono>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "adapters/cases/network_run.h"
+#include "planner/base/status_macros.h"
+
+namespace mergeplan {
+namespace {
+
+constexpr int kUpdates = 3;
+
+double Now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+// Steps of the teacher for one row that an update of a merge asks for, inputs included, and jumps
+// of its children.
+double StepsOf(const NetworkJob& job, const Merge& merge) {
+  double steps = static_cast<double>(merge.children.size());
+  if (job.options.inputs == "rollout" && job.options.pool_rows == 0) {
+    steps += job.document.plan.teacher_steps() - merge.last;
+  }
+  return steps;
+}
+
+}  // namespace
+
+absl::StatusOr<BenchSpeed> ProbeNetworks(const NetworkJob& job) {
+  const int T = job.document.plan.teacher_steps();
+  BenchSpeed speed;
+  network::RowStream stream;
+  stream.seed = job.seed;
+  stream.lane = network::Lane::kHeldOut;
+  MP_ASSIGN_OR_RETURN(const at::Tensor z, job.inputs->Draw(T, stream, 0, job.batch));
+  MP_RETURN_IF_ERROR(job.teacher->Jump(z, T, T - 1).status());  // the first one is slower
+  const double start = Now();
+  int count = 0;
+  do {
+    MP_RETURN_IF_ERROR(job.teacher->Jump(z, T, T - 1).status());
+    ++count;
+  } while (count < 5 && Now() - start < 0.5);
+  speed.row_step = (Now() - start) / count / job.batch;
+
+  speed.update = 0;
+  if (job.document.plan.size() == 0) return speed;
+  NetworkJob few = job;
+  few.options.iterations = kUpdates;
+  few.options.total_updates = 0;
+  few.options.fit_updates = 0;
+  few.options.held_out_rows = 2;
+  few.options.recipe.warmup = 0;
+  MP_ASSIGN_OR_RETURN(const std::unique_ptr<NetworkTraining> training,
+                      NetworkTraining::Create(std::move(few), {}));
+  const int first = 0;  // its children are single steps
+  MP_RETURN_IF_ERROR(training->Train({&first, 1}));
+  const double target = StepsOf(job, job.document.plan.merges()[0]) * speed.row_step * job.batch *
+                        job.options.recipe.accumulate;
+  speed.update = std::max(0.0, training->Figures(0).seconds / kUpdates - target);
+  return speed;
+}
+
+BenchNeeds NeedsOf(const NetworkJob& job, const BenchSpeed& speed) {
+  const Plan& plan = job.document.plan;
+  const double rows = static_cast<double>(job.batch) * job.options.recipe.accumulate;
+  BenchNeeds needs;
+  needs.snapshot_bytes = SnapshotBytes(job);
+  needs.seconds = 0;
+  for (const Merge& merge : plan.merges()) {
+    needs.seconds += static_cast<double>(job.options.iterations) *
+                     (speed.update + StepsOf(job, merge) * rows * speed.row_step);
+  }
+  if (job.options.fit_updates > 0) {
+    needs.seconds +=
+        static_cast<double>(job.options.fit_updates) * (speed.update + rows * speed.row_step);
+  }
+  if (job.options.pool_rows > 0) {
+    needs.seconds +=
+        static_cast<double>(job.options.pool_rows) * plan.teacher_steps() * speed.row_step;
+  }
+  // Every jump is measured beside the teacher before and after.
+  needs.seconds += static_cast<double>(job.options.held_out_rows) *
+                   (plan.teacher_steps() + 4.0 * plan.size()) * speed.row_step;
+  return needs;
+}
+
+double SecondsOfSamples(const NetworkJob& job, const BenchSpeed& speed, std::int64_t samples) {
+  return static_cast<double>(samples) * job.document.plan.student_steps() * speed.row_step;
+}
+
+std::int64_t SnapshotBytes(const NetworkJob& job) {
+  std::int64_t one = 0;
+  for (const auto& [name, tensor] : job.student.module->Parameters()) {
+    one += static_cast<std::int64_t>(tensor.nbytes());
+  }
+  const Plan& plan = job.document.plan;
+  const int T = plan.teacher_steps();
+  std::vector<int> last_needed(static_cast<std::size_t>(plan.size()), plan.rounds());
+  for (int m = 0; m < plan.size(); ++m) {
+    for (const int child : plan.merges()[m].children) {
+      if (child >= T) last_needed[static_cast<std::size_t>(child - T)] = plan.merges()[m].round;
+    }
+  }
+  std::int64_t most = 0;
+  for (int round = 1; round <= plan.rounds(); ++round) {
+    std::int64_t live = 1;  // what merges of single steps start from
+    for (int m = 0; m < plan.size(); ++m) {
+      if (plan.merges()[m].round <= round && last_needed[static_cast<std::size_t>(m)] >= round) {
+        ++live;
+      }
+    }
+    most = std::max(most, live);
+  }
+  return most * one;
+}
+
+}  // namespace mergeplan

@@ -1,0 +1,72 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "adapters/judge/features.h"
+#include "adapters/judge/frechet.h"
+#include "adapters/judge/judge_options.h"
+
+namespace mergeplan::judge {
+
+// What samples are like, beside those of the reference.
+struct Verdict {
+  bool compared = false;  // else the first three mean nothing
+  double frechet = 0;     // squared Frechet distance of the features
+  double precision = 0, recall = 0;
+  std::int64_t samples = 0;
+  std::string grid;    // name of the picture in the folder; empty: none
+  double seconds = 0;  // of sampling and comparing
+};
+
+// Standard normal noise [B, shape], float32 on the CPU, to samples in the units of the data.
+using Generate = std::function<absl::StatusOr<at::Tensor>(const at::Tensor& noise)>;
+
+// Compares what generates samples, all from the same noise (sample_noise.h), with one reference.
+class Judge {
+ public:
+  explicit Judge(JudgeOptions options) : options_(std::move(options)) {}
+
+  // Opens the features and makes, or finds in the cache, the reference's statistics; once, later
+  // calls do nothing. `scaling` is that of the data (signature). Errors say what is missing:
+  // features for this shape, samples of the reference, more samples than neighbours.
+  absl::Status Prepare(const std::vector<std::int64_t>& shape, const std::string& scaling,
+                       const Generate& teacher, const std::function<bool()>& stop);
+
+  // Draws samples and compares them; `name` of the picture, without ending. FAILED_PRECONDITION
+  // for samples that are not finite.
+  absl::StatusOr<Verdict> Look(const Generate& generate, const std::string& name,
+                               const std::function<bool()>& stop) const;
+
+  const JudgeOptions& options() const { return options_; }
+  bool compares() const { return !options_.data.empty(); }
+  // What is compared with what, by what; for people and files.
+  std::string About() const;
+  std::string features_name() const { return features_ == nullptr ? "" : features_->name(); }
+  std::int64_t reference_rows() const { return reference_.rows; }
+  bool from_cache() const { return from_cache_; }
+
+ private:
+  absl::StatusOr<at::Tensor> Draw(const Generate& generate, std::uint64_t seed, std::int64_t count,
+                                  const std::function<bool()>& stop) const;
+  absl::Status MakeReference(const Generate& teacher, const std::function<bool()>& stop);
+  bool ReadCache(const std::string& path);
+  absl::Status WriteCache(const std::string& path) const;
+
+  JudgeOptions options_;
+  bool prepared_ = false, from_cache_ = false;
+  std::vector<std::int64_t> shape_;
+  std::string scaling_;
+  std::unique_ptr<Features> features_;
+  FeatureGaussian reference_;
+  std::vector<double> manifold_;  // features of the reference's first samples
+};
+
+}  // namespace mergeplan::judge

@@ -1,0 +1,56 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "adapters/runtime/device.h"
+
+namespace mergeplan::sample {
+
+// How a source is read.
+struct SourceOptions {
+  std::optional<std::string> schedule;  // of a teacher; its folder's scheduler where it has one
+  std::optional<int> teacher_steps;     // levels of that schedule, 50
+  std::optional<int> steps;             // jumps of a teacher, as many as levels
+  std::optional<std::string> basis;     // of a spectrum
+  bool teacher = false;                 // of a run: its teacher instead of its student
+  Device device;
+};
+
+// What makes samples from noise.
+struct Sampler {
+  std::string what;                 // "student of RUN (boot, 8 steps into 1)", for people
+  int jumps = 0;                    // evaluations of a network (or of a closed form) a sample
+  std::vector<std::int64_t> shape;  // of one sample
+  std::string scaling;              // how pixels became its data; "" where nobody says
+  double noise_size = 1;            // standard deviation of the noise at level T
+  at::TensorOptions states;         // type and device
+  // States at level T to data in native units, both [B, shape] of `states`.
+  std::function<absl::StatusOr<at::Tensor>(const at::Tensor& z)> run;
+};
+
+// Opens what samples are drawn from: KIND:PATH of a teacher, the folder of a finished run (or its
+// student/), a folder with a UNet2DModel, or a TorchScript file with its sidecar. Misuse for
+// options that do not belong to it; errors of what it loads.
+absl::StatusOr<Sampler> OpenSource(const std::string& source, const SourceOptions& options);
+
+// The parts of it.
+absl::StatusOr<Sampler> OpenTeacher(const std::string& kind, const std::string& path,
+                                    const SourceOptions& options);
+absl::StatusOr<Sampler> OpenRun(const std::string& folder, const SourceOptions& options);
+
+// Samples first .. first + count - 1 of a seed, `batch` at a time: [count, shape] of float32 on the
+// CPU. The noise of a sample is that of (seed, sample) alone; the batch changes the numbers by the
+// rounding of LibTorch's kernels at most. `stop` is asked between batches: CANCELLED.
+// FAILED_PRECONDITION names a sample that is not finite; RESOURCE_EXHAUSTED.
+absl::StatusOr<at::Tensor> DrawSamples(const Sampler& sampler, std::uint64_t seed,
+                                       std::uint64_t first, std::int64_t count, std::int64_t batch,
+                                       const std::function<bool()>& stop);
+
+}  // namespace mergeplan::sample
