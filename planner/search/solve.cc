@@ -294,7 +294,7 @@ class Search {
   // Two columns: bounds a tangent of the objective, where very few parts have to be kept. At first
   // it touches at the best plan so far; if plans below it turn up, at the nearest of their convex
   // combinations. Where the best plan is on the hull of all plans, as nearly always, its own
-  // tangent is the proof.
+  // tangent is the proof; where it is inside, the last tangent leaves little to go through.
   void Tangents(const Model& model) {
     constexpr int kRounds = 32;
     constexpr std::int64_t kMostCandidates = 100'000'000;
@@ -303,11 +303,12 @@ class Search {
     // What a beam takes: if the tangent of the first plan takes longer, a better plan comes first.
     std::int64_t most = 32 * std::int64_t{model.steps()} * model.steps();
     std::array<double, 2> tangent = BestErrors();
+    // A plan that is better by half the tolerance only is as good.
+    const auto goal = [this] {
+      return std::min(known_.Threshold(), known_.objective() - known_.tolerance() / 2);
+    };
     for (int round = 0; round < kRounds && !Done(); ++round) {
-      // A plan that is better by half the tolerance only is as good.
-      const double threshold =
-          std::min(known_.Threshold(), known_.objective() - known_.tolerance() / 2);
-      if (!pass.Run(tangent, threshold, most, stop_)) {
+      if (!pass.Run(tangent, goal(), most, stop_)) {
         if (Done() || most == kMostCandidates) return;
         most = kMostCandidates;
         Beam(model, 1);
@@ -317,9 +318,16 @@ class Search {
       known_.RaiseBound(pass.LowerBound());
       if (Done()) return;
       if (std::optional<Plan> plan = pass.BestPlan()) known_.Offer(*std::move(plan));
-      tangent = pass.Nearest(BestErrors());
+      const std::array<double, 2> touched = std::exchange(tangent, pass.Nearest(BestErrors()));
       const double nearest = tangent[0] * tangent[0] + tangent[1] * tangent[1];
-      if (pass.LowerBound() >= nearest - known_.tolerance() / 2) return;
+      if (pass.LowerBound() < nearest - known_.tolerance() / 2) continue;
+      // No tangent proves more: the best plan is inside the hull.
+      const double least = pass.LowerBound() - known_.tolerance();
+      if (pass.Lens(touched, least, goal(), kMostCandidates, stop_)) {
+        known_.RaiseBound(pass.LowerBound());
+        if (std::optional<Plan> plan = pass.BestPlan()) known_.Offer(*std::move(plan));
+      }
+      return;
     }
   }
 
