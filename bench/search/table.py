@@ -57,8 +57,9 @@ def scaling(runs):
 
 def pairs(run):
     yield (
-        f"Ten pairs: {run['this_seconds']:.3g} s here, {run['algorithm1_seconds']:.3g} s for Algorithm 1 as printed "
-        f"({run['algorithm1_candidates']:,.0f} candidates): {run['ratio']:.3g} times as fast. Proven best: "
+        f"Algorithm 1 as printed: {run['algorithm1_seconds']:.3g} s for the ten pairs ({run['algorithm1_candidates']:,.0f} candidates). "
+        f"Here, each right after Algorithm 1 on the same pair: {1e3 * run['this_seconds']:.3g} ms for all ten, {run['ratio']:,.0f} times as fast; "
+        f"the ten one after the other: {1e3 * run['together_seconds']:.3g} ms, {run['ratio_together']:,.0f} times. Proven best: "
         f"{run['optimal_of_10']:.0f} of 10; no worse than Algorithm 1: {run['no_worse_of_10']:.0f} of 10."
     )
 

@@ -98,7 +98,11 @@ class Analysis {
     for (const Strategy strategy : kStrategies) {
       MP_ASSIGN_OR_RETURN(Plan canonical,
                           CanonicalPlan(strategy, model_.steps(), plan.student_steps()));
-      Add(std::string(ToString(strategy)), std::move(canonical), true);
+      if (Allowed(canonical)) {
+        Add(std::string(ToString(strategy)), std::move(canonical), true);
+      } else {
+        out_.not_allowed.emplace_back(ToString(strategy));
+      }
     }
     MP_RETURN_IF_ERROR(PlanAnew());
     for (Sensitivity::Candidate& c : out_.candidates) c.objective = model_.Objective(c.plan);
@@ -112,6 +116,12 @@ class Analysis {
     const double seconds = std::chrono::duration<double>(Clock::now() - begin_).count();
     return seconds > share * options_.time_limit_seconds ||
            (options_.search.interrupted && options_.search.interrupted());
+  }
+
+  bool Allowed(const Plan& plan) const {
+    const SearchOptions& search = options_.search;
+    return (search.max_merges == 0 || plan.size() <= search.max_merges) &&
+           (search.max_rounds == 0 || plan.rounds() <= search.max_rounds);
   }
 
   std::size_t Add(const std::string& name, Plan plan, bool canonical) {

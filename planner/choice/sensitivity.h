@@ -41,8 +41,10 @@ struct Share {
 struct SensitivityOptions {
   int draws = 200;  // 1 or more
   std::uint64_t seed = 1;
-  int replans = 8;       // so many draws are planned for anew; 0: none
-  SearchOptions search;  // of the plan; for planning anew too, but for the gap:
+  int replans = 8;  // so many draws are planned for anew; 0: none
+  // Of the plan; for planning anew too, but for the gap. Its limits on merges and rounds also say
+  // which strategies the plan is compared with.
+  SearchOptions search;
   double replan_gap = 1e-2;
   // For planning anew and evaluating together; draws that it has no room for are left out.
   double time_limit_seconds = 30;
@@ -61,6 +63,9 @@ struct Sensitivity {
     Share best_strategy;
   };
   std::vector<Candidate> candidates;  // the first is the one asked about
+  // Canonical strategies that have more merges or rounds than search.max_merges and max_rounds
+  // allow: they are no candidates.
+  std::vector<std::string> not_allowed;
 
   int draws = 0, asked = 0;  // evaluated; asked for
   int refused = 0;           // draws that no model could be made of (a rate too large for them)
@@ -69,7 +74,7 @@ struct Sensitivity {
 
   // The plan asked about against the best canonical strategy that is another plan: the draws in
   // which it is not worse, and its lead (rival - plan) / max(rival, plan). Of 0 draws where every
-  // strategy is the same plan.
+  // strategy that is allowed is the same plan, or none is.
   struct Quantiles {
     double p5 = 0, median = 0, p95 = 0;
   };

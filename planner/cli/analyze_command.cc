@@ -96,10 +96,12 @@ absl::Status AddAdvice(const AnalyzeFlags& flags, ModelSpec spec, Analysis& anal
   MP_ASSIGN_OR_RETURN(const Plan plan,
                       CanonicalPlan(strategy, model->steps(), flags.training.student_steps));
   const Basis& chosen = *analysis.chosen;
+  SearchOptions search;
+  search.threads = flags.data.threads;
   analysis.sure = QuickSensitivity(
       *model,
       VarianceIntervals{chosen.variances_low, chosen.variances_high, analysis.spectrum.confidence},
-      plan, analysis.advice->strategy, flags.data.threads);
+      plan, analysis.advice->strategy, search);
   return absl::OkStatus();
 }
 

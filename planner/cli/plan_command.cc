@@ -153,8 +153,7 @@ absl::StatusOr<std::optional<Sensitivity>> LookAtSensitivity(const PlanFlags& fl
                                                              const SearchResult& result,
                                                              const SearchOptions& search) {
   if (!flags.sensitivity) {
-    return QuickSensitivity(question.model, question.intervals, result.plan, "plan",
-                            search.threads);
+    return QuickSensitivity(question.model, question.intervals, result.plan, "plan", search);
   }
   SensitivityOptions options;
   if (Given(flags.app, "--draws")) options.draws = flags.measured.draws;

@@ -228,11 +228,12 @@ void PrintAnswer(const MeasuredQuestion& question, const MeasuredResult& result,
   std::printf("%s%s", Table(lead.rivals, &lead).c_str(),
               TableRow("plan", lead.error, result.plan.size(), "").c_str());
   if (lead.options.draws > 0) {
+    const bool all = std::all_of(lead.rivals.begin(), lead.rivals.end(),
+                                 [](const Rival& rival) { return rival.allowed; });
     std::printf(
-        "in %.1f %% of %d draws within the intervals (seed %llu) no strategy beats the "
-        "plan\n",
+        "in %.1f %% of %d draws within the intervals (seed %llu) no strategy%s beats the plan\n",
         100 * lead.best_of_all, lead.options.draws,
-        static_cast<unsigned long long>(lead.options.seed));
+        static_cast<unsigned long long>(lead.options.seed), all ? "" : " within the limits");
   }
   if (question.options.total_updates == 0 || result.plan.size() == 0) return;
   std::printf("\n%-14s %14s\n", "merge", "updates");

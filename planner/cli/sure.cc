@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 
 namespace mergeplan::cli {
 namespace {
@@ -46,7 +47,7 @@ Json ToJson(const Share& share) {
 std::optional<Sensitivity> QuickSensitivity(const Model& model,
                                             const std::optional<VarianceIntervals>& intervals,
                                             const Plan& plan, const std::string& name,
-                                            int threads) {
+                                            const SearchOptions& search) {
   if (!intervals || !model.has_schedule()) return std::nullopt;
   constexpr double kEntries = 1e7;  // of tables made; some tenths of a second
   constexpr int kFewest = 20;
@@ -55,7 +56,9 @@ std::optional<Sensitivity> QuickSensitivity(const Model& model,
   if (fit < kFewest) return std::nullopt;
   options.draws = std::min(options.draws, static_cast<int>(std::min(fit, 1e6)));
   options.replans = 0;
-  options.search.threads = threads;
+  options.search.threads = search.threads;
+  options.search.max_merges = search.max_merges;
+  options.search.max_rounds = search.max_rounds;
   absl::StatusOr<Sensitivity> out = AnalyzeSensitivity(model, *intervals, plan, name, options);
   if (!out.ok() || out->draws < kFewest) return std::nullopt;
   return *std::move(out);
@@ -66,6 +69,11 @@ std::string HowSure(const Sensitivity& s, const std::string& what) {
     return s.refused > 0
                ? "cannot be said: the learning rate is too large for every draw of the variances"
                : "cannot be said: it was stopped before the first draw of the variances";
+  }
+  const std::string strategies = absl::StrJoin(s.not_allowed, ", ");
+  if (s.not_beaten.of == 0 && !s.not_allowed.empty()) {
+    return absl::StrCat("there is no other strategy within the limits on merges and rounds that ",
+                        what, " could be compared with (not allowed: ", strategies, ")");
   }
   if (s.not_beaten.of == 0) {
     return absl::StrCat("whatever the variances, every strategy makes the same plan as ", what);
@@ -78,6 +86,10 @@ std::string HowSure(const Sensitivity& s, const std::string& what) {
   absl::StrAppendFormat(&out,
                         "; its lead is %.3g %% in the median, %.3g to %.3g %% in nine draws of ten",
                         100 * s.lead.median, 100 * s.lead.p5, 100 * s.lead.p95);
+  if (!s.not_allowed.empty()) {
+    absl::StrAppend(&out, " (not compared with, as the limits on merges and rounds exclude them: ",
+                    strategies, ")");
+  }
   return out;
 }
 
@@ -120,6 +132,7 @@ Json SensitivityJson(const Sensitivity& s) {
     out["not_beaten"] = ToJson(s.not_beaten);
     out["lead"] = {{"p5", s.lead.p5}, {"median", s.lead.median}, {"p95", s.lead.p95}};
   }
+  out["strategies_not_allowed"] = s.not_allowed;
   out["best_strategy"] = Json::object();
   out["candidates"] = Json::array();
   for (const Sensitivity::Candidate& c : s.candidates) {

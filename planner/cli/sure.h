@@ -13,10 +13,12 @@ namespace mergeplan::cli {
 // How sure a recommendation is, in words and as JSON.
 
 // A few draws without planning anew, for the sentence beside a recommendation: nothing where there
-// are no intervals, where even a few draws would take long, or where no draw could be made.
+// are no intervals, where even a few draws would take long, or where no draw could be made. Of
+// `search` the threads and the limits on merges and rounds are read.
 std::optional<Sensitivity> QuickSensitivity(const Model& model,
                                             const std::optional<VarianceIntervals>& intervals,
-                                            const Plan& plan, const std::string& name, int threads);
+                                            const Plan& plan, const std::string& name,
+                                            const SearchOptions& search);
 
 // One sentence: "in 97 % of 200 draws of the variances within their intervals (...) no other
 // strategy beats boot; it leads by 12 % ...". `what`: the name of the plan asked about.

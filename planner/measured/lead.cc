@@ -64,7 +64,7 @@ absl::StatusOr<Lead> LeadOver(const MeasuredModel& model, const MeasuredOptions&
       const double other = runners[k].second.At(scenario);
       better[k] += error < other ? 1 : 0;
       equal[k] += error == other ? 1 : 0;
-      beaten = beaten || other < error;
+      beaten = beaten || (runners[k].first->allowed && other < error);
     }
     best_of_all += beaten ? 0 : 1;
   }

@@ -37,7 +37,8 @@ struct Lead {
   ErrorRange error;  // of the plan
   std::vector<Rival> rivals;
   LeadOptions options;
-  double best_of_all = 0;  // share of the draws in which no rival is better than the plan
+  // Share of the draws in which no rival that is allowed is better than the plan.
+  double best_of_all = 0;
 };
 
 // The four strategies under the options' budget, with their errors; nothing about any plan's lead.

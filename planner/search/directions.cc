@@ -37,7 +37,7 @@ Directions::Directions(const Bounds& bounds) : bounds_(bounds), levels_(bounds.s
   }
 }
 
-void Directions::Set(const std::array<double, 2>& tangent, double threshold) {
+void Directions::Set(const std::array<double, 2>& tangent, double threshold, Range turn) {
   const double* a = bounds_.prefix_a[bounds_.root()];
   const double* b = bounds_.prefix_b[bounds_.root()];
   double low[2], high[2], slope[2];
@@ -60,8 +60,8 @@ void Directions::Set(const std::array<double, 2>& tangent, double threshold) {
     low[c] = std::min(best, worst);
     high[c] = std::max(best, worst);
   }
-  whole_ = {Least(slope[1] * low[1] / (slope[0] * high[0])),
-            Most(slope[1] * high[1] / (slope[0] * low[0]))};
+  whole_ = {Least(turn.least * slope[1] * low[1] / (slope[0] * high[0])),
+            Most(turn.most * slope[1] * high[1] / (slope[0] * low[0]))};
   if (!(low[0] > 0 && low[1] > 0 && slope[0] > 0 && slope[1] > 0)) whole_ = {0, kInf};
 }
 

@@ -38,8 +38,9 @@ class Directions {
 
   // Of problems that TwoColumns::Applies to. O(T).
   explicit Directions(const Bounds& bounds);
-  // For the tangent at t and plans with l below the threshold.
-  void Set(const std::array<double, 2>& tangent, double threshold);
+  // For the tangent at t and plans with l below the threshold. With a `turn`, for the tangents at
+  // all t' >= 0 with (t'_y / t'_x) / (t_y / t_x) in that range.
+  void Set(const std::array<double, 2>& tangent, double threshold, Range turn = {1, 1});
   // Of parts that end at level j and have values in [least, most], by column.
   Range Of(int j, const std::array<double, 2>& least, const std::array<double, 2>& most) const;
 

@@ -20,6 +20,7 @@
 #include "planner/search/families.h"
 #include "planner/search/frontier.h"
 #include "planner/search/grouping.h"
+#include "planner/search/known.h"
 #include "planner/search/options.h"
 #include "planner/search/parallel.h"
 #include "planner/search/search.h"
@@ -46,17 +47,18 @@ class Search {
         offload_(offload),
         threads_(search::ThreadCount(options.threads)),
         deadline_(options),
-        stop_([this] { return Stop(); }) {}
+        stop_([this] { return Stop(); }),
+        known_(model, options, deadline_) {}
 
   SearchResult Run() {
     proven_ = ProvenBest(model_, options_.student_steps);
     if (proven_ && options_.student_steps > 1 && limited()) proven_.reset();
     if (proven_ && options_.student_steps == 1) {
-      Offer(*CanonicalPlan(proven_->strategy, model_.steps()));
-      if (!have_plan_) proven_.reset();  // not within the limits
+      known_.Offer(*CanonicalPlan(proven_->strategy, model_.steps()));
+      if (!known_.have_plan()) proven_.reset();  // not within the limits
     }
     if (proven_ && options_.student_steps == 1) {
-      RaiseBound(objective_);
+      known_.RaiseBound(known_.objective());
       why_ = absl::StrFormat("%s is best: %s (%s)", std::string(ToString(proven_->strategy)),
                              std::string(proven_->reason), std::string(proven_->theorem));
       return Finish();
@@ -74,51 +76,11 @@ class Search {
   }
 
  private:
-  double Seconds() const { return deadline_.Seconds(); }
-
   bool Stop() { return deadline_.Stop(); }
 
   bool limited() const { return options_.max_merges > 0 || options_.max_rounds > 0; }
 
-  void Offer(Plan plan) {
-    if (options_.max_merges > 0 && plan.size() > options_.max_merges) return;
-    if (options_.max_rounds > 0 && plan.rounds() > options_.max_rounds) return;
-    std::vector<double> value = model_.Value(plan);
-    const double objective = model_.Objective(value);
-    if (have_plan_ && !(objective < objective_)) return;
-    have_plan_ = true;
-    objective_ = objective;
-    tolerance_ = model_.Tolerance(value);
-    plan_ = std::move(plan);
-    value_ = std::move(value);
-    Report();
-  }
-
-  // As many as can be evaluated in little time, the most promising first.
-  void Offer(std::vector<Plan> plans) {
-    const double work = static_cast<double>(model_.steps()) * model_.dimensions();
-    const std::size_t most = static_cast<std::size_t>(std::clamp(1e8 / work, 2.0, 64.0));
-    if (plans.size() > most) plans.resize(most);
-    for (Plan& plan : plans) Offer(std::move(plan));
-  }
-
-  void RaiseBound(double bound) {
-    if (!(bound > bound_)) return;
-    bound_ = bound;
-    Report();
-  }
-
-  void Report() const {
-    if (!options_.progress || !have_plan_) return;
-    options_.progress({Seconds(), objective_, LowerBound()});
-  }
-
-  double LowerBound() const { return std::max(0.0, std::min(bound_, objective_) - tolerance_); }
-  bool Optimal() const { return objective_ - bound_ <= tolerance_; }
-  bool Proven() const {
-    return Optimal() || objective_ - (bound_ - tolerance_) <= options_.gap * objective_;
-  }
-  bool Done() { return Stop() || Proven() || out_of_memory_; }
+  bool Done() { return Stop() || known_.Proven() || out_of_memory_; }
 
   Shape SpaceShape() const {
     return options_.space == Space::kNary ? Shape::kNary : Shape::kBinary;
@@ -144,8 +106,8 @@ class Search {
     std::optional<Plan> plan = search::BestPlanOfColumn(model_, target, SpaceShape(),
                                                         options_.student_steps, threads_, stop_);
     if (!plan) return false;
-    Offer(*std::move(plan));
-    RaiseBound(objective_);
+    known_.Offer(*std::move(plan));
+    known_.RaiseBound(known_.objective());
     why_ = "one variance: the dynamic program over intervals is exact";
     return true;
   }
@@ -159,8 +121,8 @@ class Search {
       screen = Representatives(distinct, kRepresentatives);
     std::vector<std::pair<double, Plan>> finalists;
     const auto take = [&](Plan plan) {
-      if (!screen || !have_plan_) {
-        Offer(std::move(plan));
+      if (!screen || !known_.have_plan()) {
+        known_.Offer(std::move(plan));
         return !Stop();
       }
       finalists.emplace_back(screen->Objective(plan), std::move(plan));
@@ -184,7 +146,7 @@ class Search {
         if (!plan.ok() || !take(*std::move(plan)) || --left == 0) break;
       }
     }
-    for (auto& [objective, plan] : finalists) Offer(std::move(plan));
+    for (auto& [objective, plan] : finalists) known_.Offer(std::move(plan));
   }
 
   // Every so many-th of the distinct variances with the weight of its neighbours: for comparing
@@ -237,8 +199,8 @@ class Search {
     const double aim = options_.gap > 0 ? options_.gap : 0.01;
     for (double share = 0.1; !Done(); share /= 4) {
       std::optional<search::Grouping> groups =
-          search::MakeGroups(model_, value_, SearchShape(), options_.student_steps,
-                             share * aim * objective_, most, threads_, stop_);
+          search::MakeGroups(model_, known_.value(), SearchShape(), options_.student_steps,
+                             share * aim * known_.objective(), most, threads_, stop_);
       if (!groups) return;
       groups_ = static_cast<int>(groups->targets.size());
       if (!Tables(groups->model, groups->targets)) return;
@@ -265,19 +227,19 @@ class Search {
         if (!plans) plans.emplace(model, bounds);
         for (const std::vector<int>& last : borders) {
           if (Stop()) break;
-          if (std::optional<Plan> plan = plans->From(last)) Offer(*std::move(plan));
+          if (std::optional<Plan> plan = plans->From(last)) known_.Offer(*std::move(plan));
         }
       }
-      return small ? objective_ : Threshold();
+      return small ? known_.objective() : known_.Threshold();
     };
     bounds_ = Bounds::Make(model, targets, SearchShape(), options_.student_steps, !limited(),
                            threads_, stop_, guide);
     if (!bounds_ || Stop()) return false;
-    RaiseBound(bounds_->border_bound);
-    RaiseBound(search::RowBound(bounds_->columns.size(), bounds_->best_end.data(),
-                                bounds_->prefix_a[bounds_->root()],
-                                bounds_->prefix_b[bounds_->root()]));
-    if (Proven() && groups_ == 0) why_ = "no plan is better in any dimension";
+    known_.RaiseBound(bounds_->border_bound);
+    known_.RaiseBound(search::RowBound(bounds_->columns.size(), bounds_->best_end.data(),
+                                       bounds_->prefix_a[bounds_->root()],
+                                       bounds_->prefix_b[bounds_->root()]));
+    if (known_.Proven() && groups_ == 0) why_ = "no plan is better in any dimension";
     return true;
   }
 
@@ -288,7 +250,7 @@ class Search {
 
   void Beam(const Model& model, int width, int grid = 1) {
     PassOptions options;
-    options.threshold = objective_;
+    options.threshold = known_.objective();
     options.width = width;
     options.grid = grid;
     options.max_merges = options_.max_merges;
@@ -298,7 +260,7 @@ class Search {
     options.offload = offload_;
     Pass pass(model, *bounds_, std::move(options));
     if (pass.Run() != Pass::Outcome::kDone) return;
-    Offer(pass.BestPlans(8));
+    known_.Offer(pass.BestPlans(8));
   }
 
   // One pass that proves something, after which the bounds are those of what it has left; false
@@ -323,22 +285,16 @@ class Search {
     spent_ += static_cast<double>(pass.candidates()) * static_cast<double>(bounds_->columns.size());
     if (outcome == Pass::Outcome::kOutOfMemory) out_of_memory_ = true;
     if (outcome != Pass::Outcome::kDone) return false;
-    Offer(pass.BestPlans(64));
-    RaiseBound(pass.LowerBound());
+    known_.Offer(pass.BestPlans(64));
+    known_.RaiseBound(pass.LowerBound());
     if (!Done()) bounds_->Tighten(model, pass.Left(), threshold, threads_, stop_);
     return true;
-  }
-
-  // Plans whose bound is not below this need not be found: the gap asked for is then proven,
-  // rounding included.
-  double Threshold() const {
-    return std::min(objective_, objective_ * (1 - options_.gap) + 2 * tolerance_);
   }
 
   // Two columns: bounds a tangent of the objective, where very few parts have to be kept. At first
   // it touches at the best plan so far; if plans below it turn up, at the nearest of their convex
   // combinations. Where the best plan is on the hull of all plans, as nearly always, its own
-  // tangent is the proof.
+  // tangent is the proof; where it is inside, the last tangent leaves little to go through.
   void Tangents(const Model& model) {
     constexpr int kRounds = 32;
     constexpr std::int64_t kMostCandidates = 100'000'000;
@@ -347,22 +303,31 @@ class Search {
     // What a beam takes: if the tangent of the first plan takes longer, a better plan comes first.
     std::int64_t most = 32 * std::int64_t{model.steps()} * model.steps();
     std::array<double, 2> tangent = BestErrors();
+    // A plan that is better by half the tolerance only is as good.
+    const auto goal = [this] {
+      return std::min(known_.Threshold(), known_.objective() - known_.tolerance() / 2);
+    };
     for (int round = 0; round < kRounds && !Done(); ++round) {
-      // A plan that is better by half the tolerance only is as good.
-      const double threshold = std::min(Threshold(), objective_ - tolerance_ / 2);
-      if (!pass.Run(tangent, threshold, most, stop_)) {
+      if (!pass.Run(tangent, goal(), most, stop_)) {
         if (Done() || most == kMostCandidates) return;
         most = kMostCandidates;
         Beam(model, 1);
         tangent = BestErrors();
         continue;
       }
-      RaiseBound(pass.LowerBound());
+      known_.RaiseBound(pass.LowerBound());
       if (Done()) return;
-      if (std::optional<Plan> plan = pass.BestPlan()) Offer(*std::move(plan));
-      tangent = pass.Nearest(BestErrors());
+      if (std::optional<Plan> plan = pass.BestPlan()) known_.Offer(*std::move(plan));
+      const std::array<double, 2> touched = std::exchange(tangent, pass.Nearest(BestErrors()));
       const double nearest = tangent[0] * tangent[0] + tangent[1] * tangent[1];
-      if (pass.LowerBound() >= nearest - tolerance_ / 2) return;
+      if (pass.LowerBound() < nearest - known_.tolerance() / 2) continue;
+      // No tangent proves more: the best plan is inside the hull.
+      const double least = pass.LowerBound() - known_.tolerance();
+      if (pass.Lens(touched, least, goal(), kMostCandidates, stop_)) {
+        known_.RaiseBound(pass.LowerBound());
+        if (std::optional<Plan> plan = pass.BestPlan()) known_.Offer(*std::move(plan));
+      }
+      return;
     }
   }
 
@@ -371,7 +336,8 @@ class Search {
     std::array<double, 2> errors{};
     const search::Columns& columns = bounds_->columns;
     for (std::size_t c = 0; c < 2; ++c) {
-      const double error = columns.sign[c] * (columns.tau[c] - value_[columns.coordinate[c]]);
+      const double error =
+          columns.sign[c] * (columns.tau[c] - known_.value()[columns.coordinate[c]]);
       errors[c] = std::max(0.0, columns.root_weight[c] * error);
     }
     return errors;
@@ -383,6 +349,7 @@ class Search {
   void Climb(const Model& model) {
     // Small problems are solved exactly whatever gap was asked for.
     constexpr double kSmall = 3e5;
+    constexpr double kMany = 8;  // columns
     Tangents(model);
     if (Done()) return;
     // The first plans may be too poor for passes without limit. Over many steps a beam along a grid
@@ -396,9 +363,14 @@ class Search {
     bool put_off = grid > 1 && !(blocks && options_.gap > 0);
     Beam(model, 1, grid);
     if (grid == 1) Beam(model, width);
-    if (Done() || (groups_ == 0 && Prove(model, objective_, 0, kSmall))) return;
+    if (Done()) return;
     const double aim = std::max(options_.gap, 0.01);
     const double columns = static_cast<double>(bounds_->columns.size());
+    // Not where every part of a plan alone would take more.
+    if (groups_ == 0 && std::pow(T, 2) * columns < kSmall &&
+        Prove(model, known_.objective(), 0, kSmall)) {
+      return;
+    }
     // Enough for one candidate at every split of every interval.
     const double splits = std::pow(T, 3) / 2;
     double effort = std::max(50 * std::pow(T, 2), splits) * columns;
@@ -409,7 +381,7 @@ class Search {
     // Slack adds up over the blocks of a plan.
     for (double share = blocks && grid > 1 ? 0.1 : 0.5; share > finest && !Done();) {
       const double before = spent_;
-      if (!Prove(model, Threshold(), share * aim * objective_, effort)) {
+      if (!Prove(model, known_.Threshold(), share * aim * known_.objective(), effort)) {
         if (Done()) break;
         // Too much at once: a smaller step, and where that is small already, better plans and more
         // time.
@@ -428,49 +400,25 @@ class Search {
       share /= 4;
       if (std::exchange(put_off, false) && !Done()) Beam(model, width);
       // Where very many plans are almost as good as the best, a pass without slack ends it sooner.
-      const double hope =
-          options_.gap > 0 ? took / 8 : std::min(took, std::max(splits / 6 * columns, took / 8));
-      if (groups_ == 0 && !Done() && Prove(model, Threshold(), 0, hope)) return;
+      // One that is of use takes far less than the pass before it, or nothing tells beforehand;
+      // with many columns that is never so.
+      const double hope = options_.gap > 0 || columns > kMany
+                              ? took / 16
+                              : std::min(took, std::max(splits / 6 * columns, took / 8));
+      if (groups_ == 0 && !Done() && Prove(model, known_.Threshold(), 0, hope)) return;
       if (++passes % 6 == 0 && width < 64 && !Done()) Beam(model, width *= 4);
     }
-    if (!Done() && groups_ == 0) Prove(model, Threshold(), 0);
-    if (out_of_memory_ && !Proven()) {
+    if (!Done() && groups_ == 0) Prove(model, known_.Threshold(), 0);
+    if (out_of_memory_ && !known_.Proven()) {
       deadline_.GiveUp();
       why_ = "the frontiers outgrew the memory limit";
     }
   }
 
   SearchResult Finish() {
-    SearchResult result;
-    result.plan = plan_;
-    result.objective = objective_;
-    result.tolerance = tolerance_;
-    result.lower_bound = LowerBound();
+    SearchResult result = known_.Result();
     result.groups = groups_;
     if (offload_ != nullptr) result.device = offload_->Used();
-    result.seconds = Seconds();
-    std::string space = absl::StrFormat(
-        "%s plans with %d block%s", options_.space == Space::kNary ? "n-ary" : "binary",
-        options_.student_steps, options_.student_steps == 1 ? "" : "s");
-    if (options_.max_merges > 0)
-      absl::StrAppend(&space, ", at most ", options_.max_merges, " merges");
-    if (options_.max_rounds > 0)
-      absl::StrAppend(&space, ", at most ", options_.max_rounds, " rounds");
-    if (Optimal()) {
-      result.status = SearchStatus::kOptimal;
-      result.guarantee = absl::StrFormat("optimal among all %s, up to the rounding tolerance %.3g",
-                                         space, tolerance_);
-    } else if (Proven()) {
-      result.status = SearchStatus::kWithinGap;
-      result.guarantee = absl::StrFormat("none of all %s is better by more than %.3g %%", space,
-                                         100 * result.gap());
-    } else {
-      result.status =
-          deadline_.interrupted() ? SearchStatus::kInterrupted : SearchStatus::kTimeLimit;
-      result.guarantee =
-          absl::StrFormat("stopped early: a plan among all %s may be better by up to %.3g %%",
-                          space, 100 * result.gap());
-    }
     if (groups_ > 0)
       absl::StrAppend(&result.guarantee,
                       "; the bound holds for every dimension and was computed with ", groups_,
@@ -494,16 +442,12 @@ class Search {
   int threads_;
   search::Deadline deadline_;
   std::function<bool()> stop_;
+  search::Known known_;
 
   std::optional<ProvenStrategy> proven_;
   std::optional<Bounds> bounds_;
   int groups_ = 0;
 
-  bool have_plan_ = false;
-  Plan plan_;
-  std::vector<double> value_;
-  double objective_ = 0, tolerance_ = 0;
-  double bound_ = 0;
   double spent_ = 0;  // candidates times columns of all passes
   std::string why_;
   bool out_of_memory_ = false;

@@ -4,6 +4,7 @@
 #include <cassert>
 #include <cmath>
 #include <limits>
+#include <numbers>
 #include <tuple>
 #include <utility>
 
@@ -38,12 +39,12 @@ TwoColumns::TwoColumns(const Model& model, const Bounds& bounds)
       sign_y_(bounds.columns.sign[1]),
       directions_(bounds) {}
 
-TwoColumns::Plane TwoColumns::TangentPlane(const double* a, const double* b) const {
-  Plane plane = {0, 0, 0};
+TwoColumns::Least TwoColumns::Bound(const double* a, const double* b) const {
+  Least plane = {0, 0, 0, a, b, lens_};
   double* const slope[] = {&plane.x, &plane.y};
   for (int c = 0; c < 2; ++c) {
     const double t = tangent_[c];
-    if (t == 0) continue;  // the bound may be infinite: no plan is made of such parts
+    if (t == 0 || lens_) continue;  // the bound may be infinite: no plan is made of such parts
     plane.c += t * (2 * a[c] - t);
     *slope[c] = 2 * t * b[c];
   }
@@ -97,6 +98,23 @@ void TwoColumns::Hull(Point right, Point top, std::size_t begin, std::size_t end
   Hull(corner, top, end, out);
 }
 
+// points_ ends with the best value in each of the two directions.
+void TwoColumns::Staircase(Point right, Point top, std::vector<Point>& from) {
+  const Point last = points_.back();
+  const auto along = [](Point direction, Point p) { return direction.x * p.x + direction.y * p.y; };
+  std::sort(from.begin(), from.end(), [&](Point p, Point q) {
+    const double x = along(right, p), y = along(right, q);
+    return x > y || (x == y && along(top, p) > along(top, q));
+  });
+  double high = along(top, from.front());
+  for (const Point& p : from) {
+    const double height = along(top, p);
+    if (!(height > high)) continue;
+    high = height;
+    if (p != last) points_.push_back(p);
+  }
+}
+
 TwoColumns::Kept TwoColumns::Keep(int j, std::vector<Point>& from) {
   Kept kept;
   kept.begin = points_.size();
@@ -129,7 +147,9 @@ TwoColumns::Kept TwoColumns::Keep(int j, std::vector<Point>& from) {
   points_.push_back(right);
   if (right != top) {
     points_.push_back(top);
-    if (from.size() > 2) {
+    if (from.size() > 2 && lens_) {
+      Staircase({sign_x_, right_y}, {top_x, top_y}, from);
+    } else if (from.size() > 2) {
       work_.swap(from);
       Hull(right, top, 0, work_.size());
       work_.swap(from);
@@ -146,7 +166,7 @@ TwoColumns::Kept TwoColumns::Keep(int j, std::vector<Point>& from) {
 
 void TwoColumns::Root(Point value) {
   const std::size_t root = bounds_.root();
-  const double least = TangentPlane(bounds_.prefix_a[root], bounds_.prefix_b[root])(value);
+  const double least = Bound(bounds_.prefix_a[root], bounds_.prefix_b[root])(value);
   if (!(least < threshold_)) return;
   lower_bound_ = std::min(lower_bound_, least);
   const Point e = Errors(value);
@@ -161,8 +181,8 @@ void TwoColumns::Interval(int i, int j) {
   const std::size_t ij = at_(i, j);
   const bool root = blocks_ == 1 && i == 1 && j == steps_;
   const bool with_products = j < steps_;  // a product is always followed by a node
-  const Plane node = TangentPlane(bounds_.s_a[ij], bounds_.s_b[ij]);
-  const Plane product = with_products ? TangentPlane(bounds_.q_a[ij], bounds_.q_b[ij]) : node;
+  const Least node = Bound(bounds_.s_a[ij], bounds_.s_b[ij]);
+  const Least product = with_products ? Bound(bounds_.q_a[ij], bounds_.q_b[ij]) : node;
   node_candidates_.clear();
   product_candidates_.clear();
   if (i == j) {
@@ -208,7 +228,7 @@ void TwoColumns::Interval(int i, int j) {
 
 void TwoColumns::Prefix(int count, int j) {
   const std::size_t layer = bounds_.Layer(count, j);
-  const Plane plane = TangentPlane(bounds_.prefix_a[layer], bounds_.prefix_b[layer]);
+  const Least plane = Bound(bounds_.prefix_a[layer], bounds_.prefix_b[layer]);
   node_candidates_.clear();
   const Kept& first = nodes_[at_(1, j)];
   for (const Point& s : count == 1 ? Of(first) : absl::Span<const Point>()) {
@@ -264,7 +284,30 @@ std::array<double, 2> TwoColumns::Nearest(std::array<double, 2> best) const {
 bool TwoColumns::Run(std::array<double, 2> tangent, double threshold, std::int64_t max_candidates,
                      const std::function<bool()>& stop) {
   tangent_ = tangent;
+  lens_ = false;
   directions_.Set(tangent, threshold);
+  return Pass(threshold, max_candidates, stop);
+}
+
+bool TwoColumns::Lens(std::array<double, 2> tangent, double least, double threshold,
+                      std::int64_t max_candidates, const std::function<bool()>& stop) {
+  constexpr double kRounding = 1e-14, kWider = 1e-9;
+  tangent_ = tangent;
+  lens_ = true;
+  const double length = std::hypot(tangent[0], tangent[1]);
+  const double cosine = (least + length * length) / (2 * length * std::sqrt(threshold));
+  const double angle = std::acos(std::clamp(cosine - kRounding, 0.0, 1.0)) + kWider;
+  const double middle = std::atan2(tangent[1], tangent[0]);
+  const double slope = tangent[1] / tangent[0];
+  Directions::Range turn = {0, kInf};
+  if (middle - angle > 0) turn.least = std::tan(middle - angle) / slope;
+  if (middle + angle < std::numbers::pi / 2) turn.most = std::tan(middle + angle) / slope;
+  directions_.Set(tangent, threshold, turn);
+  return Pass(threshold, max_candidates, stop);
+}
+
+bool TwoColumns::Pass(double threshold, std::int64_t max_candidates,
+                      const std::function<bool()>& stop) {
   threshold_ = lower_bound_ = threshold;
   candidates_ = 0;
   best_.reset();

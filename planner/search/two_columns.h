@@ -30,6 +30,19 @@ namespace mergeplan::search {
 // that parts may be dropped for a bound of l only: one of f says nothing of the plans that replace
 // it.
 //
+// Plans inside the hull (Lens). Where the best plan is no corner of the hull of all plans no
+// tangent proves it. But then a tangent at t has left a bound L of l of all plans, and every plan
+// with f < F has l >= L, too: its errors lie in the lens between that line and the circle, where
+// they have nearly the direction of t: cos(angle) >= (L + |t|^2) / (2 |t| sqrt(F)). f is not
+// linear, but its gradient is 2 e. Replace a part of such a plan by one with
+//   (x' - x) + r (y' - y) >= 0   (each counted towards the better side)
+// for both ends r of the directions that the tangents at all points of the lens have: then f does
+// not rise. For as long as the errors on the way from e to e' are in the lens, the derivative of f
+// there, the gradient times (e' - e), is not positive; so f stays below F, l is at least L at both
+// ends and hence in between, and the way never leaves the lens. So a part may be dropped where one
+// other is no worse at both ends of the directions, which leaves few. Parts of plans whose bound of
+// f itself reaches F are dropped too.
+//
 // Rounding. Parts are dropped from the hull only if they are inside it for certain. The values of
 // all parts and the factors of all rules are not negative (Applies), so a kept combination is
 // better by relative errors that add up over the plan as those of evaluating it do; the
@@ -46,6 +59,11 @@ class TwoColumns {
   // be empty) said true on the way, or after so many candidates.
   bool Run(std::array<double, 2> tangent, double threshold, std::int64_t max_candidates,
            const std::function<bool()>& stop);
+
+  // A pass for plans inside the hull; `least`: no plan has a lower l of that tangent. False as Run.
+  // After true, LowerBound() and BestPlan() are of f, not of l.
+  bool Lens(std::array<double, 2> tangent, double least, double threshold,
+            std::int64_t max_candidates, const std::function<bool()>& stop);
 
   // After Run() gave true:
   // min(threshold, least l of the whole plans made of kept parts): no plan has a lower objective.
@@ -70,19 +88,30 @@ class TwoColumns {
     int size = 0;
     Point best;  // the better of all in each column
   };
-  // l(e) >= c + x p.x + y p.y for plans with a part of value p.
-  struct Plane {
+  // A bound of plans with a part of value p: l(e) >= c + x p.x + y p.y; or, in the lens, f(e).
+  struct Least {
     double c, x, y;
-    double operator()(Point p) const { return c + (x * p.x + y * p.y); }
+    const double* a;
+    const double* b;
+    bool lens;
+    double operator()(Point p) const {
+      if (!lens) return c + (x * p.x + y * p.y);
+      const double e0 = a[0] + b[0] * p.x, e1 = a[1] + b[1] * p.y;
+      return (e0 > 0 ? e0 * e0 : 0.0) + (e1 > 0 ? e1 * e1 : 0.0);
+    }
   };
 
-  Plane TangentPlane(const double* a, const double* b) const;
+  bool Pass(double threshold, std::int64_t max_candidates, const std::function<bool()>& stop);
+  Least Bound(const double* a, const double* b) const;
   Point Errors(Point root) const;
   // Keeps the corners of the hull of some values of parts that end at level j, in the directions
   // that count for these, by the quick hull: the value farthest beyond a line between two corners
   // is a corner.
   Kept Keep(int j, std::vector<Point>& from);
   void Hull(Point right, Point top, std::size_t begin, std::size_t end);
+  // Keeps the values that no other one is as good as in both directions x_ + `right` y_ and
+  // `top`, of which `from` is left sorted.
+  void Staircase(Point right, Point top, std::vector<Point>& from);
   absl::Span<const Point> Of(const Kept& kept) const {
     return absl::MakeConstSpan(points_).subspan(kept.begin, static_cast<std::size_t>(kept.size));
   }
@@ -107,6 +136,7 @@ class TwoColumns {
   const double sign_x_, sign_y_;
   Directions directions_;
   std::array<double, 2> tangent_ = {0, 0};
+  bool lens_ = false;
   double threshold_ = 0, lower_bound_ = 0;
   std::int64_t candidates_ = 0;
   std::vector<Point> points_;

@@ -99,6 +99,43 @@ TEST(Sensitivity, APlanThatATheoremProvesIsNeverBeaten) {
   EXPECT_EQ(s->candidates[0].best_strategy.count, 200);
 }
 
+// Limits on merges and rounds hold for what a plan is compared with, too.
+TEST(Sensitivity, StrategiesThatTheLimitsExcludeAreNoRivals) {
+  const std::vector<double> variances = {0.1, 0.5};
+  const int steps = 12;
+  const Model model = ModelFor("cosine", steps, variances);
+  const VarianceIntervals intervals = RelativeIntervals(variances, 0.1);
+  const Plan vanilla = Canonical(Strategy::kVanilla, steps);
+  SensitivityOptions options = Options();
+  const auto analyze = [&](int merges, int rounds, const Plan& plan) {
+    options.search.max_merges = merges;
+    options.search.max_rounds = rounds;
+    return *AnalyzeSensitivity(model, intervals, plan, "plan", options);
+  };
+  // BOOT beats vanilla here.
+  EXPECT_EQ(analyze(0, 0, vanilla).not_beaten.count, 0);
+  EXPECT_TRUE(analyze(0, 0, vanilla).not_allowed.empty());
+  // BOOT and consistency have 11 rounds, progressive has 4 rounds of 11 merges in all.
+  const Sensitivity four = analyze(0, 4, vanilla);
+  EXPECT_THAT(four.not_allowed, testing::ElementsAre("boot", "consistency"));
+  EXPECT_EQ(four.not_beaten.of, 200);
+  EXPECT_EQ(four.not_beaten.count, 200);  // by progressive, which is left
+  for (const Sensitivity::Candidate& c : four.candidates) {
+    EXPECT_LE(c.plan.rounds(), 4);
+    EXPECT_THAT(c.names, testing::Not(testing::Contains("boot")));
+  }
+  const Sensitivity one = analyze(1, 0, vanilla);
+  EXPECT_THAT(one.not_allowed, testing::ElementsAre("progressive", "boot", "consistency"));
+  EXPECT_EQ(one.not_beaten.of, 0);  // no rival
+  // A plan made within the limits is ahead of all that are within them.
+  SearchOptions search = options.search;
+  search.max_merges = 3;
+  search.max_rounds = 0;
+  search.gap = 0;
+  const Sensitivity three = analyze(3, 0, Solve(model, search)->plan);
+  EXPECT_EQ(three.not_beaten.count, 200);
+}
+
 // Counted by hand from the same draws.
 TEST(Sensitivity, SharesLeadAndRegretAreThoseOfTheDraws) {
   const std::vector<double> variances = {0.7, 1.9};

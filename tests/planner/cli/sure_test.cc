@@ -82,6 +82,24 @@ TEST(Sensitivity, WhatIsMissingOrWithoutEffectIsNamed) {
   }
 }
 
+// A plan under limits is compared with what the limits allow, and that is said.
+TEST(Sensitivity, OfAPlanUnderLimitsNamesTheStrategiesItIsNotComparedWith) {
+  const std::string problem =
+      "plan --variances 0.1,0.5 -T 16 --schedule cosine -s 1.6 --sensitivity --relative-error 0.1 "
+      "--draws 20 ";
+  const Outcome limited = RunMergeplan(problem + "--max-rounds 3");
+  ASSERT_EQ(limited.code, 0) << limited.err;
+  EXPECT_THAT(limited.out, AllOf(HasSubstr("no other strategy beats the plan in 100 % of 20 draws"),
+                                 HasSubstr("exclude them: progressive, boot, consistency)")));
+  const Outcome alone = RunMergeplan(problem + "--max-merges 1");
+  ASSERT_EQ(alone.code, 0) << alone.err;
+  EXPECT_THAT(alone.out, HasSubstr("there is no other strategy within the limits"));
+  const json s = json::parse(RunMergeplan(problem + "--max-rounds 3 --json").out)["sensitivity"];
+  EXPECT_EQ(s["strategies_not_allowed"], (json{"progressive", "boot", "consistency"}));
+  EXPECT_EQ(s["best_strategy"].size(), 1U);
+  EXPECT_THAT(RunMergeplan(problem).out, Not(HasSubstr("limits on merges")));
+}
+
 TEST(HowSure, IsSaidWhereVariancesAreEstimatesOfData) {
   const std::string folder = TestFolder();
   const std::string data = MakeSamples(folder, {0.4, 0.7, 1.3, 1.8});

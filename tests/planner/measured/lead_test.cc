@@ -118,6 +118,17 @@ TEST(Lead, DrawsCountWhatTheIntervalSays) {
   EXPECT_EQ(again->rivals[0].better, vanilla.better);
   const auto other = LeadOver(*model, options, *result, {20000, 4});
   EXPECT_NE(other->rivals[0].better, vanilla.better);
+  // With one merge vanilla is the plan. BOOT, which is better now and then, is not allowed and does
+  // not count.
+  options.max_merges = 1;
+  const auto limited = SolveMeasured(*model, options);
+  ASSERT_TRUE(limited.ok());
+  const auto alone = LeadOver(*model, options, *limited, draws);
+  ASSERT_TRUE(alone.ok());
+  EXPECT_TRUE(alone->rivals[0].is_the_plan);
+  EXPECT_FALSE(alone->rivals[2].allowed);
+  EXPECT_LT(alone->rivals[2].better + alone->rivals[2].equal, 0.5);
+  EXPECT_EQ(alone->best_of_all, 1);
 }
 
 TEST(Lead, RivalsThatCannotBePaidAreNamed) {

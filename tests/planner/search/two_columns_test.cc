@@ -104,6 +104,77 @@ TEST(TwoColumns, FindsTheLeastTangentOfAllPlans) {
   EXPECT_GT(reached, 300);
 }
 
+// The pass through the lens finds the least objective of all plans, whatever tangent left it and
+// however wide it is.
+TEST(TwoColumns, LooksThroughTheLensForTheBestPlan) {
+  std::mt19937_64 random(33);
+  int looked = 0, inside = 0, found = 0;
+  for (int trial = 0; trial < 6000; ++trial) {
+    RandomProblem problem = MakeRandomProblem(random, {2, 7, 2, 3});
+    problem.model.init = Init::kChild;
+    SCOPED_TRACE(problem.text);
+    const absl::StatusOr<Model> model = Model::Create(problem.model);
+    if (!model.ok() || model->dimensions() != 2) continue;
+    const double shift = trial % 3 == 0 ? 0.0 : trial % 3 == 1 ? 3.0 : -3.0;
+    const std::optional<Bounds> bounds = Bounds::Make(*model, Targets(*model, shift), Shape::kNary,
+                                                      problem.blocks, true, 1, nullptr);
+    ASSERT_TRUE(bounds.has_value());
+    if (!TwoColumns::Applies(*model, *bounds)) continue;
+    ++looked;
+    const Columns& columns = bounds->columns;
+    const std::vector<Plan>& plans = oracle::AllPlans(model->steps(), problem.blocks, Space::kNary);
+    std::vector<std::array<double, 2>> errors;
+    std::vector<double> objectives;
+    double tolerance = 0;
+    for (const Plan& plan : plans) {
+      const std::vector<double> value = model->Value(plan);
+      std::array<double, 2> e;
+      double size = 0;
+      for (int c = 0; c < 2; ++c) {
+        const double v = value[columns.coordinate[c]];
+        e[c] = std::max(0.0, columns.root_weight[c] * columns.sign[c] * (columns.tau[c] - v));
+        size += (e[c] + 1e-8) * columns.root_weight[c] * (std::abs(columns.tau[c]) + v);
+      }
+      errors.push_back(e);
+      objectives.push_back(e[0] * e[0] + e[1] * e[1]);
+      tolerance = std::max(tolerance, 32 * model->steps() * 0x1p-53 * size);
+    }
+    std::vector<double> sorted = objectives;
+    std::sort(sorted.begin(), sorted.end());
+    const double best = sorted[0];
+    // Tangents at plans, good ones and any, and at points beside them.
+    const std::size_t nearest = static_cast<std::size_t>(
+        std::min_element(objectives.begin(), objectives.end()) - objectives.begin());
+    const std::size_t any = std::uniform_int_distribution<std::size_t>(0, plans.size() - 1)(random);
+    std::array<double, 2> tangent = errors[trial % 2 == 0 ? nearest : any];
+    if (trial % 4 > 1) tangent[trial % 2] *= Uniform(random, 0, 2);
+    double least = std::numeric_limits<double>::infinity();
+    for (const std::array<double, 2>& e : errors) {
+      least = std::min(least,
+                       tangent[0] * (2 * e[0] - tangent[0]) + tangent[1] * (2 * e[1] - tangent[1]));
+    }
+    inside += least < best - tolerance ? 1 : 0;
+    double threshold = std::numeric_limits<double>::infinity();
+    if (trial % 5 == 1) threshold = best * (1 + 1e-6) + tolerance;
+    if (trial % 5 == 2) threshold = sorted[sorted.size() / 8] + tolerance;
+    if (trial % 5 == 3) threshold = best * 0.9;
+    if (trial % 5 == 4) threshold = sorted[sorted.size() / 2] + tolerance;
+    TwoColumns pass(*model, *bounds);
+    ASSERT_TRUE(pass.Lens(tangent, least - tolerance, threshold, 1'000'000, nullptr));
+    EXPECT_NEAR(pass.LowerBound(), std::min(best, threshold), tolerance);
+    const std::optional<Plan> plan = pass.BestPlan();
+    EXPECT_EQ(plan.has_value(), pass.LowerBound() < threshold);
+    if (plan && shift == 0) {
+      ++found;
+      EXPECT_NEAR(model->Objective(*plan), best, tolerance);
+    }
+    if (testing::Test::HasFailure()) return;
+  }
+  EXPECT_GT(looked, 1000);
+  EXPECT_GT(inside, 200);
+  EXPECT_GT(found, 150);
+}
+
 TEST(TwoColumns, EndsWhereItIsTold) {
   ModelSpec spec;
   spec.schedule = CosineSchedule(24);
@@ -120,6 +191,36 @@ TEST(TwoColumns, EndsWhereItIsTold) {
   EXPECT_FALSE(pass.Run(tangent, all, 1000, nullptr));
   EXPECT_FALSE(pass.Run(tangent, all, 1'000'000'000, [] { return true; }));
   EXPECT_TRUE(pass.Run(tangent, all, 1'000'000'000, [] { return false; }));
+  EXPECT_FALSE(pass.Lens(tangent, -1, all, 1000, nullptr));
+  EXPECT_FALSE(pass.Lens(tangent, -1, all, 1'000'000'000, [] { return true; }));
+}
+
+// Plans inside the hull, which no tangent proves: exactly all the same, and what passes of any
+// number of columns find (the limits bind nobody, but leave the work to them).
+TEST(TwoColumns, ProvesPlansInsideTheHull) {
+  std::mt19937_64 random(34);
+  int compared = 0;
+  for (int trial = 0; trial < 60; ++trial) {
+    const int steps = std::uniform_int_distribution<int>(8, 13)(random);
+    ModelSpec spec;
+    spec.schedule = CosineSchedule(steps);
+    const double first = Uniform(random, 0.92, 1.06);
+    spec.variances = {first, first + Uniform(random, 0.05, 0.8)};
+    spec.budget = Budget::Flow(Uniform(random, 1, 8));
+    const Model model = *Model::Create(std::move(spec));
+    SearchOptions options;
+    options.gap = 0;
+    options.student_steps = 1 + trial % 4;
+    const SearchResult fast = *Solve(model, options);
+    EXPECT_EQ(fast.status, SearchStatus::kOptimal) << fast.guarantee;
+    options.max_merges = steps;
+    const SearchResult slow = *Solve(model, options);
+    if (slow.status != SearchStatus::kOptimal) continue;
+    ++compared;
+    EXPECT_NEAR(fast.objective, slow.objective, 2 * fast.tolerance);
+    EXPECT_LE(fast.lower_bound, slow.objective);
+  }
+  EXPECT_GT(compared, 50);
 }
 
 // What it is not for: other starts, other spaces, more columns.
