@@ -9,6 +9,7 @@
 #include <new>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -22,6 +23,8 @@
 #include "planner/answer/student_levels.h"
 #include "planner/plan/costs.h"
 #include "planner/plan/io/document.h"
+#include "planner/plan/io/document_read.h"
+#include "planner/plan/io/node.h"
 #include "planner/report/arcs.h"
 
 namespace mergeplan::python {
@@ -178,6 +181,46 @@ void ToFile(const PlanValue& plan, const std::string& path) {
     status = WritePlan(document, path);
   }
   RaiseIfError(status);
+}
+
+// ---- pickling
+
+using Ranges = std::vector<std::pair<int, int>>;
+// The document as JSON, or none; T, merges and blocks; init; the schedule.
+using State = std::tuple<std::optional<std::string>, int, std::vector<std::tuple<int, int, Ranges>>,
+                         Ranges, std::string, nb::object>;
+
+State StateOf(const PlanValue& value) {
+  std::vector<std::tuple<int, int, Ranges>> merges;
+  for (const MergeValue& merge : value.Merges()) {
+    merges.emplace_back(merge.first, merge.last, merge.children);
+  }
+  std::optional<std::string> document;
+  if (value.document) document = PlanJson(*value.document);
+  return {std::move(document), value.plan.teacher_steps(),        std::move(merges),
+          Blocks(value.plan),  std::string(ToString(value.init)), nb::cast(value.schedule)};
+}
+
+PlanValue FromState(const State& state) {
+  const auto& [document, steps, merges, blocks, init, schedule] = state;
+  std::vector<MergeSpec> specs;
+  for (const auto& [first, last, children] : merges) {
+    MergeSpec& spec = specs.emplace_back();
+    spec.range = {first, last};
+    for (const auto& [from, to] : children) spec.children.push_back({from, to});
+  }
+  std::vector<Range> tops;
+  for (const auto& [first, last] : blocks) tops.push_back({first, last});
+  PlanValue out;
+  out.plan = ValueOrRaise(Plan::Create(steps, specs, tops));
+  out.init = ValueOrRaise(ParseInit(init));
+  if (!schedule.is_none()) out.schedule = nb::cast<Schedule>(schedule);
+  if (document) {
+    const plan_io::Node root = ValueOrRaise(plan_io::ParseJson(*document, "pickled plan"));
+    out.document =
+        ValueOrRaise(plan_io::ReadDocument(root, "pickled plan", plan_io::PlanForm::kJson));
+  }
+  return out;
 }
 
 void BindMerge(nb::module_& module) {
@@ -346,6 +389,9 @@ void BindPlan(nb::module_& module) {
            })
       .def("__hash__",
            [](const PlanValue& p) { return std::hash<std::string>()(p.plan.ToString()); })
+      .def("__getstate__", &StateOf)
+      .def("__setstate__",
+           [](PlanValue& self, const State& state) { new (&self) PlanValue(FromState(state)); })
       .def("_repr_svg_", &Svg)
       .def("_repr_html_", &Html)
       .def("__repr__", &Repr);
