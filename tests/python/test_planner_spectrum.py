@@ -64,6 +64,8 @@ def test_however_it_is_handed_over():
     frozen = x.copy()
     frozen.flags.writeable = False
     numpy_is(mergeplan.Spectrum.from_latents(frozen), whole)
+    numpy_is(mergeplan.Spectrum.from_latents(x[:9, 0, 0].tolist()), mergeplan.Spectrum.from_latents(x[:9, 0, 0]))
+    numpy_is(mergeplan.Spectrum.from_latents(x[:9, 0, 0, 0].tolist()), mergeplan.Spectrum.from_latents(x[:9, 0, 0, 0]))
     # An iterator is read once, so its intervals are those of normal data; the variances are the same.
     once = mergeplan.Spectrum.from_latents(iter(parts))
     numpy_is(once, whole)
@@ -106,6 +108,18 @@ def test_no_copy_of_the_whole(tmp_path):
     close(spectrum.variances, np.full(64, 0.25 * 1_600_000 / 1_599_999), 1e-9)
     del big
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < limit
+
+
+def test_iterables_are_opened_once_a_pass():
+    class Loader:
+        opened = 0
+
+        def __iter__(self):
+            Loader.opened += 1
+            return iter([latents()])
+
+    mergeplan.Spectrum.from_latents(Loader(), second_pass=False)
+    assert Loader.opened == 1
 
 
 def test_merge_is_one_pass_over_everything():
