@@ -297,14 +297,16 @@ void BindPlan(nb::module_& module) {
             return ToNumpy(ValueOrRaise(StudentTimesteps(p.plan, Levels(p, "timesteps"))));
           },
           "What a network is told at the N levels that the student starts from, noisiest first, "
-          "shape (N,); ValueError where the schedule has no timesteps.")
+          "shape (N,); ValueError where the schedule has no timesteps.",
+          nb::rv_policy::automatic)
       .def_prop_ro(
           "sigmas",
           [](const PlanValue& p) {
             return ToNumpy(ValueOrRaise(StudentSigmas(p.plan, Levels(p, "sigmas"))));
           },
           "The student's levels as k-diffusion counts noise, noisiest first, shape (N+1,); of flow "
-          "matching the share of noise. ValueError where a level is pure noise.")
+          "matching the share of noise. ValueError where a level is pure noise.",
+          nb::rv_policy::automatic)
       .def_prop_ro(
           "tree", [](const PlanValue& p) { return Tree(p.plan); },
           nb::sig("def tree(self) -> list[typing.Any]"),
@@ -354,13 +356,14 @@ void BindPlan(nb::module_& module) {
       .def_prop_ro(
           "variances",
           [](const PlanValue& p) { return ToNumpy(Document(p, "variances").variances); },
-          "The variances that it was made for, shape (d,).")
+          "The variances that it was made for, shape (d,).", nb::rv_policy::automatic)
       .def_prop_ro(
           "value", [](const PlanValue& p) { return ToNumpy(Document(p, "value").value); },
-          "What the student multiplies each coordinate with, shape (d,).")
+          "What the student multiplies each coordinate with, shape (d,).", nb::rv_policy::automatic)
       .def_prop_ro(
           "tau", [](const PlanValue& p) { return ToNumpy(Document(p, "tau").tau); },
-          "What the reference multiplies each coordinate with, shape (d,).")
+          "What the reference multiplies each coordinate with, shape (d,).",
+          nb::rv_policy::automatic)
       .def_prop_ro(
           "description", [](const PlanValue& p) { return DescribePlan(p.plan); },
           "One sentence; names the canonical strategy where the plan is one.")
