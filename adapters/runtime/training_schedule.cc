@@ -160,10 +160,10 @@ absl::StatusOr<at::Tensor> TrainingSchedule::Jump(const TrainingBatch& batch,
   try {
     const at::Tensor from_sigma = At(schedule_.sigma, batch.from);
     const at::Tensor to_sigma = At(schedule_.sigma, batch.to);
-    const at::Tensor state = to_sigma / from_sigma;
+    const at::Tensor state = to_sigma.div(from_sigma);
     // D(to, from) / sigma_from = alpha_to - alpha_from sigma_to / sigma_from.
     const at::Tensor estimate =
-        At(schedule_.alpha, batch.to) - At(schedule_.alpha, batch.from) * state;
+        At(schedule_.alpha, batch.to).sub(At(schedule_.alpha, batch.from).mul(state));
     return at::add(at::mul(Column(state, batch.z), batch.z),
                    at::mul(Column(estimate, batch.z), x0));
   } catch (const std::exception& error) {

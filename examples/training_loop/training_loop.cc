@@ -8,8 +8,6 @@
 //                                      far the student's samples are from the teacher's
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/core/grad_mode.h>
-#include <ATen/ops/index_select.h>
-#include <ATen/ops/mul.h>
 #include <ATen/ops/randn.h>
 #include <ATen/ops/stack.h>
 #include <ATen/ops/zeros.h>
@@ -51,31 +49,37 @@ int main(int argc, char** argv) {
   // The teacher: x0 = alpha lambda z / (alpha^2 lambda + sigma^2), one row for every level.
   std::vector<at::Tensor> rows;
   at::Tensor lambda = at::zeros({d});
-  for (int64_t k = 0; k < d; ++k) lambda[k] = document.variances[static_cast<size_t>(k)];
+  for (int64_t k = 0; k < d; ++k)
+    lambda.select(0, k).fill_(document.variances[static_cast<size_t>(k)]);
   for (int t = 0; t <= T; ++t) {
     const double a = schedule.schedule().alpha[static_cast<size_t>(t)];
     const double s = schedule.schedule().sigma[static_cast<size_t>(t)];
-    rows.push_back(lambda * a / (lambda * (a * a) + s * s));
+    rows.push_back(lambda.mul(a).div(lambda.mul(a * a).add(s * s)));
   }
   const at::Tensor truth = at::stack(rows);
-  const Denoiser teacher = [&](const at::Tensor& z, int level) { return z * truth[level]; };
+  const Denoiser teacher = [&](const at::Tensor& z, int level) {
+    return z.mul(truth.select(0, level));
+  };
 
   at::Tensor student = truth.clone().requires_grad_();
   at::Generator generator = at::detail::createCPUGenerator(1);
   for (const Round& round : schedule) {
     const at::Tensor kept = student.detach().clone();
-    const Denoiser frozen = [&](const at::Tensor& z, int level) { return z * kept[level]; };
+    const Denoiser frozen = [&](const at::Tensor& z, int level) {
+      return z.mul(kept.select(0, level));
+    };
     double first = 0, last = 0;
     for (int update = 0; update < steps; ++update) {
-      const at::Tensor x0 = at::randn({256, d}, generator) * lambda.sqrt();
+      const at::Tensor x0 = at::randn({256, d}, generator).mul(lambda.sqrt());
       const TrainingBatch batch = Or(schedule.Sample(round, x0, generator));
       const at::Tensor target = Or(schedule.Target(round, batch, teacher, frozen));
-      const at::Tensor estimate = batch.z * at::index_select(student, 0, batch.from);
-      const at::Tensor loss = (Or(schedule.Jump(batch, estimate)) - target).square().sum(1).mean();
+      const at::Tensor estimate = batch.z.mul(student.index_select(0, batch.from));
+      const at::Tensor made = Or(schedule.Jump(batch, estimate));
+      const at::Tensor loss = made.sub(target).square().sum(1).mean();
       loss.backward();
       {
         const at::NoGradGuard no_grad;
-        student.sub_(student.grad() * 0.5);
+        student.sub_(student.grad(), 0.5);
         student.mutable_grad().zero_();
       }
       last = loss.item<double>();
@@ -88,15 +92,15 @@ int main(int argc, char** argv) {
   const at::NoGradGuard no_grad;
   const at::Tensor z = at::randn({4096, d}, generator);
   const at::Tensor learnt = student.detach();
-  const at::Tensor made = Or(
-      schedule.Run(z, [&](const at::Tensor& state, int level) { return state * learnt[level]; }));
+  const at::Tensor made = Or(schedule.Run(
+      z, [&](const at::Tensor& state, int level) { return state.mul(learnt.select(0, level)); }));
   at::Tensor wanted = z;
   for (int t = T; t > 0; --t) {
     wanted = Or(schedule.Jump(wanted, teacher(wanted, t), t, t - 1));
   }
   std::printf("student of %d steps, teacher of %d: root mean square difference %.3e of %.3e\n",
               schedule.plan().student_steps(), T,
-              (made - wanted).square().mean().sqrt().item<double>(),
+              made.sub(wanted).square().mean().sqrt().item<double>(),
               wanted.square().mean().sqrt().item<double>());
   return 0;
 }

@@ -170,7 +170,7 @@ def test_bad_arguments_are_value_errors(options, words):
         mergeplan.plan([0.5, 1.5], "cosine", **{"teacher_steps": 8, **options})
 
 
-@pytest.mark.parametrize("variances", [[], [float("nan")], [float("inf")], [-1e-9], [[0.1, 0.2]], ["a"], None])
+@pytest.mark.parametrize("variances", [[], [float("nan")], [float("inf")], [-1e-9], [[0.1, 0.2]], ["a"]])
 def test_bad_variances(variances):
     with pytest.raises(ValueError):
         mergeplan.plan(variances, "cosine", teacher_steps=8, train_time=1)
@@ -178,7 +178,7 @@ def test_bad_variances(variances):
 
 def hard(**options):
     """A search that does not end by itself within its limit."""
-    return mergeplan.plan(np.geomspace(0.2, 5, 64), "cosine", teacher_steps=64, train_time=1.6, gap=0, **options)
+    return mergeplan.plan(np.geomspace(0.5, 2, 128), "cosine", teacher_steps=64, train_time=1.6, gap=0, **options)
 
 
 def test_ctrl_c_stops_the_search():

@@ -63,7 +63,7 @@ def samples(x):
             f"latents: {os.fspath(x)!r} is a path; read it first (numpy.load, safetensors), or run mergeplan analyze on it "
             "and read what that writes with Spectrum.from_file"
         )
-    if _is_array(x):
+    if _is_array(x) or getattr(x, "ndim", None) == 0:
         return (lambda: iter((array(x),))), True
     if isinstance(x, (list, tuple)) and x and not _is_batch(x[0]):
         return (lambda: iter((array(x),))), True  # numbers, or lists of them

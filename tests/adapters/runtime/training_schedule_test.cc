@@ -119,7 +119,7 @@ TEST(TrainingSchedule, TargetsAreTheComposedChildren) {
     };
     for (const Round& round : schedule) {
       const Denoiser teacher = [&](const at::Tensor& z, int level) {
-        return z * Estimate(s, lambda, level);
+        return z.mul(Estimate(s, lambda, level));
       };
       const Denoiser frozen = [&](const at::Tensor& z, int level) {
         // Merges of one round have no step in common, so one child at most ends at this level.
@@ -129,7 +129,7 @@ TEST(TrainingSchedule, TargetsAreTheComposedChildren) {
             const auto j = static_cast<size_t>(level), i = static_cast<size_t>(child.first - 1);
             const double x0 = (s.sigma[j] * product(child.first, level) - s.sigma[i]) /
                               SignalNoiseDeterminant(s, child.first - 1, level);
-            return z * x0;
+            return z.mul(x0);
           }
         }
         throw std::logic_error("no such child");
@@ -139,10 +139,11 @@ TEST(TrainingSchedule, TargetsAreTheComposedChildren) {
       const at::Tensor target = *schedule.Target(round, batch, teacher, frozen);
       for (int64_t row = 0; row < 64; ++row) {
         const TrainingMerge& merge =
-            round.merges[static_cast<size_t>(batch.merge[row].item<int64_t>())];
-        EXPECT_TRUE(at::allclose(target[row],
-                                 batch.z[row] * product(merge.range.first, merge.range.last), 1e-10,
-                                 1e-12));
+            round.merges[static_cast<size_t>(batch.merge.select(0, row).item<int64_t>())];
+        EXPECT_TRUE(
+            at::allclose(target.select(0, row),
+                         batch.z.select(0, row).mul(product(merge.range.first, merge.range.last)),
+                         1e-10, 1e-12));
       }
     }
   }
@@ -156,9 +157,10 @@ TEST(TrainingSchedule, JumpsOfABatchAreTheJumpsOfItsRows) {
   const at::Tensor all = *schedule.Jump(batch, x0);
   for (int64_t row = 0; row < 16; ++row) {
     const at::Tensor one =
-        *schedule.Jump(batch.z[row], x0[row], static_cast<int>(batch.from[row].item<int64_t>()),
-                       static_cast<int>(batch.to[row].item<int64_t>()));
-    EXPECT_TRUE(at::allclose(all[row], one, 1e-4, 1e-5));
+        *schedule.Jump(batch.z.select(0, row), x0.select(0, row),
+                       static_cast<int>(batch.from.select(0, row).item<int64_t>()),
+                       static_cast<int>(batch.to.select(0, row).item<int64_t>()));
+    EXPECT_TRUE(at::allclose(all.select(0, row), one, 1e-4, 1e-5));
   }
 }
 
