@@ -190,6 +190,11 @@ class MergeDistiller:
             raise ValueError(
                 f"the plan has {plan.teacher_steps} teacher steps, the schedule {self.levels.steps}, expected the same"
             )
+        if self.levels.data_scale != 1 and (self.levels.prediction != "sample" or forward is None):
+            raise ValueError(
+                "the schedule is that of a network with EDM preconditioning: pass forward=… that gives the preconditioned "
+                "x0 estimate for states in their own units, and prediction_type='sample'"
+            )
         self.init = init or getattr(plan, "init", None) or "child-jump"
         if getattr(plan, "init", None) in INITS and self.init != plan.init:
             raise ValueError(
