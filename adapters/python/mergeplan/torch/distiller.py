@@ -13,7 +13,7 @@ from torch import nn
 from .distributed import rank_and_world, unwrap
 from .levels import Levels
 from .order import INITS, TEACHER, Order, Stage, Task, make_order
-from .programs import Move, Program, Rows, Segment, column, moves_of, rows_at
+from .programs import Move, Program, Rows, Segment, column, moves_of, pick, rows_at
 from .records import Curve, MergeRecord
 from .snapshots import Snapshots, frozen
 
@@ -222,6 +222,7 @@ class MergeDistiller:
         self._updates, self._accumulate, self._fit_updates = updates, accumulate, fit_updates
         self._loss = (loss, weighting, gamma)
         self._shared, self._seed = shared, seed
+        self._schedule, self._timesteps, self._gamma = schedule, timesteps, gamma
         self.order: Order = make_order(plan, self.init, shared, fit_updates > 0)
         self.order.keeps_first = teacher is None
         if teacher is None and fit_updates:
@@ -496,25 +497,28 @@ class MergeDistiller:
     def measure(self, x0: torch.Tensor, tasks: Sequence[Task] | None = None, block: int = 64, **condition) -> list[float]:
         """E |student(z) - target|^2 of the tasks of this stage on fixed noise: summed over the dimensions of a sample,
         in the schedule's coordinates, without weights (the C++ runtime's `own`)."""
+        chosen = self.stage.tasks if tasks is None else tasks
+        return [float(self.errors(x0, task, block, **condition).mean()) for task in chosen]
+
+    @torch.no_grad()
+    def errors(self, x0: torch.Tensor, task: Task, block: int = 64, **condition) -> torch.Tensor:
+        """|student(z) - target|^2 of every row of `x0`, [rows] in float64 on the CPU, as `measure` has it."""
         out = []
-        for task in self.stage.tasks if tasks is None else tasks:
-            total = 0.0
-            for begin in range(0, len(x0), block):
-                part = x0[begin : begin + block].to(torch.float64 if x0.dtype == torch.float64 else torch.float32)
-                rows = slice(begin, begin + len(part))
-                cut = {k: v[rows] if isinstance(v, torch.Tensor) and len(v) == len(x0) else v for k, v in condition.items()}
-                generator = torch.Generator("cpu").manual_seed(_mix(self._seed, -1 - task.last, begin, 0))
-                noise = torch.randn(part.shape, generator=generator, dtype=part.dtype).to(part.device)
-                z = part * (self.levels.alpha[task.last] / self.levels.data_scale) + noise * self.levels.sigma[task.last]
-                end = Program(self.levels, [moves_of(task.target)], [(0, 0, len(part))], part).run(z, self._call, cut)
-                at = rows_at(self.levels, [(task.last, task.landing)] * len(part), part)
-                seen = (z if at.scale is None else z * at.scale).to(x0.dtype)
-                with frozen(self._net):
-                    said = self._forward(self._inner(), seen, at.time, cut).to(z.dtype)
-                got = z * at.state + said * at.output
-                total += float((got - end).double().square().sum())
-            out.append(total / len(x0))
-        return out
+        for begin in range(0, len(x0), block):
+            part = x0[begin : begin + block].to(torch.float64 if x0.dtype == torch.float64 else torch.float32)
+            rows = slice(begin, begin + len(part))
+            cut = pick(condition, rows, len(x0))
+            generator = torch.Generator("cpu").manual_seed(_mix(self._seed, -1 - task.last, begin, 0))
+            noise = torch.randn(part.shape, generator=generator, dtype=part.dtype).to(part.device)
+            z = part * (self.levels.alpha[task.last] / self.levels.data_scale) + noise * self.levels.sigma[task.last]
+            end = Program(self.levels, [moves_of(task.target)], [(0, 0, len(part))], part).run(z, self._call, cut)
+            at = rows_at(self.levels, [(task.last, task.landing)] * len(part), part)
+            seen = (z if at.scale is None else z * at.scale).to(_input_type(self._net) if z.dtype == torch.float32 else z.dtype)
+            with frozen(self._net):
+                said = self._forward(self._inner(), seen, at.time, cut).to(z.dtype)
+            got = z * at.state + said * at.output
+            out.append((got - end).double().flatten(1).square().sum(1).cpu())
+        return torch.cat(out)
 
     def _measure_tasks(self) -> list[float]:
         if self.held_out is None or self.stage.round == 0:
@@ -544,6 +548,13 @@ class MergeDistiller:
     def one_network(self) -> bool:
         """Are all jumps of the student one network's? Then a pipeline can run it."""
         return len({link.snapshot for link in self.order.student} - {TEACHER}) <= 1
+
+    def calibrate(self, samples, make_optimizer, **options):
+        """Short pilot merges that measure what the linear model cannot know: see `calibrate` beside this class. Before
+        the training begins; the student is as it was afterwards."""
+        from .calibrate import calibrate
+
+        return calibrate(self, samples, make_optimizer, **options)
 
     # Saving.
 
