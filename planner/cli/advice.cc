@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "planner/answer/solved.h"
 #include "planner/base/status_macros.h"
 #include "planner/cli/answer.h"
 

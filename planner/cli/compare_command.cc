@@ -5,6 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "planner/answer/solved.h"
 #include "planner/base/status_macros.h"
 #include "planner/base/utf8.h"
 #include "planner/cli/answer.h"

@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "planner/answer/solved.h"
 #include "planner/base/status_macros.h"
 #include "planner/choice/fewer_blocks.h"
 #include "planner/cli/answer.h"
@@ -206,7 +207,8 @@ absl::StatusOr<int> RunOne(const PlanFlags& flags, SearchOptions options) {
   if (!result.ok()) return Misuse(result.status());
   options.progress = nullptr;
   options.interrupted = Interrupted;
-  MP_ASSIGN_OR_RETURN(const PlanDocument document, DocumentOf(question, *result, options));
+  MP_ASSIGN_OR_RETURN(const PlanDocument document,
+                      DocumentOf(question.model, question.input, question.basis, *result, options));
   // Written at once: what follows is about the plan, and may be interrupted.
   if (!flags.output.empty()) MP_RETURN_IF_ERROR(WritePlan(document, flags.output));
 

@@ -1,0 +1,13 @@
+"""mergeplan: which steps of a diffusion model to merge, in which order, when it is distilled.
+
+    spectrum = mergeplan.Spectrum.from_latents(latents)              # (n, ...) array, iterable or DataLoader
+    schedule = mergeplan.Schedule.from_diffusers(scheduler, steps=50)
+    plan = mergeplan.plan(spectrum, schedule, lr=0.005, iterations=320)
+    plan.rounds, plan.objective, plan.lower_bound
+
+`mergeplan.torch` trains along a plan, `mergeplan.diffusers` samples with what was trained.
+"""
+
+from ._core import Merge, Plan, Schedule, Spectrum, __version__, plan, strategy
+
+__all__ = ["Merge", "Plan", "Schedule", "Spectrum", "__version__", "plan", "strategy"]

@@ -1,0 +1,43 @@
+#include "adapters/python/src/glue.h"
+
+#include <nanobind/ndarray.h>
+
+#include "absl/strings/str_cat.h"
+
+namespace mergeplan::python {
+
+namespace nb = nanobind;
+
+nb::object Glue(const char* function) {
+  return nb::module_::import_("mergeplan._glue").attr(function);
+}
+
+std::vector<double> Numbers(const nb::object& object, const char* what) {
+  using Flat = nb::ndarray<const double, nb::c_contig, nb::device::cpu>;
+  Flat array;
+  try {
+    array = nb::cast<Flat>(Glue("numbers")(object));
+  } catch (nb::python_error& error) {
+    if (!error.matches(PyExc_TypeError) && !error.matches(PyExc_ValueError)) throw;
+    throw nb::value_error(
+        absl::StrCat(what, ": cannot be read as numbers (", error.what(), ")").c_str());
+  }
+  if (array.ndim() != 1) {
+    throw nb::value_error(
+        absl::StrCat(what, ": has ", array.ndim(), " axes, expected one (a list of numbers)")
+            .c_str());
+  }
+  return std::vector<double>(array.data(), array.data() + array.size());
+}
+
+std::string PathOf(const nb::object& path) {
+  const nb::object text = nb::steal(PyOS_FSPath(path.ptr()));
+  if (!text.is_valid()) throw nb::python_error();
+  const nb::object bytes = nb::steal(
+      PyUnicode_Check(text.ptr()) ? PyUnicode_EncodeFSDefault(text.ptr()) : text.inc_ref().ptr());
+  if (!bytes.is_valid()) throw nb::python_error();
+  const auto& raw = nb::cast<nb::bytes>(bytes);
+  return std::string(raw.c_str(), raw.size());
+}
+
+}  // namespace mergeplan::python

@@ -1,0 +1,77 @@
+#include "adapters/python/src/plan_value.h"
+
+#include <cmath>
+
+namespace mergeplan::python {
+namespace {
+
+constexpr double kSame = 1e-12;
+
+bool SameLevels(const std::vector<double>& a, const std::vector<double>& b) {
+  if (a.size() != b.size()) return false;
+  for (size_t t = 0; t < a.size(); ++t) {
+    if (!(std::abs(a[t] - b[t]) <= kSame)) return false;
+  }
+  return true;
+}
+
+MergeValue ToValue(const Plan& plan, const Merge& merge) {
+  MergeValue out{merge.first, merge.last, merge.round, {}};
+  out.children.reserve(merge.children.size());
+  for (const int child : merge.children) {
+    const Range range = plan.range(child);
+    out.children.emplace_back(range.first, range.last);
+  }
+  return out;
+}
+
+}  // namespace
+
+std::vector<MergeValue> PlanValue::Merges() const {
+  std::vector<MergeValue> out;
+  out.reserve(static_cast<size_t>(plan.size()));
+  for (const Merge& merge : plan.merges()) out.push_back(ToValue(plan, merge));
+  return out;
+}
+
+std::vector<std::vector<MergeValue>> PlanValue::Rounds() const {
+  std::vector<std::vector<MergeValue>> out;
+  const std::vector<std::vector<int>> rounds = plan.MergesByRound();
+  for (size_t round = 1; round < rounds.size(); ++round) {
+    std::vector<MergeValue>& row = out.emplace_back();
+    for (const int k : rounds[round]) {
+      row.push_back(ToValue(plan, plan.merges()[static_cast<size_t>(k)]));
+    }
+  }
+  return out;
+}
+
+std::vector<int> PlanValue::Levels() const {
+  std::vector<int> out{plan.teacher_steps()};
+  for (size_t k = plan.blocks().size(); k-- > 0;) {
+    out.push_back(plan.range(plan.blocks()[k]).first - 1);
+  }
+  return out;
+}
+
+std::optional<Schedule> ScheduleOfDocument(const PlanDocument& document) {
+  if (document.tables) return std::nullopt;
+  absl::StatusOr<Schedule> named =
+      LoadSchedule(document.schedule_spec, document.plan.teacher_steps());
+  if (named.ok() && SameLevels(named->alpha, document.alpha) &&
+      SameLevels(named->sigma, document.sigma) && named->data_scale == document.data_scale) {
+    return *std::move(named);
+  }
+  Schedule out;
+  out.spec = out.name = document.schedule_spec;
+  out.alpha = document.alpha;
+  out.sigma = document.sigma;
+  out.data_scale = document.data_scale;
+  out.level_scale.assign(out.alpha.size(), 1.0);
+  out.notes.push_back(
+      "the levels of a plan file, in the coordinates in which plans are made: the schedule that it "
+      "was made for is not known here, so there are no timesteps");
+  return out;
+}
+
+}  // namespace mergeplan::python
