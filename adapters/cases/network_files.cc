@@ -62,7 +62,6 @@ absl::StatusOr<network::Signature> SignatureOf(const unet::UNet2d& net, const st
   MP_ASSIGN_OR_RETURN(signature.prediction, network::ParsePrediction(scheduler->prediction_type));
   signature.shape = {config.in_channels, config.sample_size[0], config.sample_size[1]};
   signature.time = network::TimeKind::kTimestep;
-  signature.scaling = "-1:1";
   MP_ASSIGN_OR_RETURN(signature.table,
                       network::TableOfSchedule(scheduler->file, scheduler->num_train_timesteps));
   MP_RETURN_IF_ERROR(network::Validate(signature, folder));

@@ -544,6 +544,19 @@ class MergeDistiller:
         z = Program(self.levels, [moves], [(0, 0, len(z))], z).run(z, self._call, condition)
         return (z * (self.levels.scale[0] * self.levels.data_scale if self.levels.alpha[0] else 1)).to(noise.dtype)
 
+    def load_jump(self, k: int) -> int:
+        """Gives the student the weights of its k-th jump, from the noisiest, and returns the level where that begins:
+        for students whose jumps are several networks (`one_network` is False), to save each."""
+        if not self.finished:
+            raise RuntimeError("the jumps are not trained yet; loop over rounds() first")
+        if not 0 <= k < len(self.order.student):
+            raise IndexError(f"jump {k}: the student makes {len(self.order.student)} jumps, numbered from 0")
+        link = self.order.student[k]
+        if link.snapshot == TEACHER:
+            raise RuntimeError(f"jump {k} is a single step of the teacher, which has its own weights")
+        self.snapshots.load(link.snapshot)
+        return link.origin
+
     @property
     def one_network(self) -> bool:
         """Are all jumps of the student one network's? Then a pipeline can run it."""
