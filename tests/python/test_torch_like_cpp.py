@@ -77,7 +77,7 @@ def test_the_same_question_has_the_same_losses(tmp_path, prediction, init, store
         )
         assert record.landing == (record.first - 1)
         # Held-out rows are others, and so is the noise of the training.
-        if record.round == 1 or init == "jump":
+        if record.round == 1:  # later targets are children that were trained on other noise
             assert record.initial_loss == pytest.approx(start, rel=0.05), "\n".join(lines)
         assert record.final_loss == pytest.approx(end, rel=0.3), "\n".join(lines)
     print("\n".join(lines))
