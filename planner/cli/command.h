@@ -50,6 +50,7 @@ Command MakeAnalyze(CLI::App& top);
 Command MakePlan(CLI::App& top);
 Command MakeCompare(CLI::App& top);
 Command MakeShow(CLI::App& top);
+Command MakeExport(CLI::App& top);
 Command MakeReport(CLI::App& top);
 Command MakeMixture(CLI::App& top);   // mixture fit
 Command MakeSpectrum(CLI::App& top);  // spectrum merge

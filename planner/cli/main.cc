@@ -25,8 +25,8 @@ int RunCommand(int argc, char** argv) {
       "--gap 0");
   const Command commands[] = {mergeplan::cli::MakeAnalyze(app), mergeplan::cli::MakePlan(app),
                               mergeplan::cli::MakeCompare(app), mergeplan::cli::MakeShow(app),
-                              mergeplan::cli::MakeReport(app),  mergeplan::cli::MakeMixture(app),
-                              mergeplan::cli::MakeSpectrum(app)};
+                              mergeplan::cli::MakeExport(app),  mergeplan::cli::MakeReport(app),
+                              mergeplan::cli::MakeMixture(app), mergeplan::cli::MakeSpectrum(app)};
   for (const mergeplan::cli::Companion& companion : mergeplan::cli::Companions()) {
     app.add_subcommand(std::string(companion.command), std::string(companion.help));
   }

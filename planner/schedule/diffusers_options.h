@@ -98,6 +98,10 @@ struct SamplerOptions {
 // A parameter of the specification: key and value as written.
 using SpecParameter = std::pair<std::string, std::string>;
 
+// The options of the diffusers config that a SCHEDULE of the command line names (see LoadSchedule).
+// INVALID_ARGUMENT where it names none.
+absl::StatusOr<SamplerOptions> LoadSamplerOptions(const std::string& spec);
+
 // The names of the classes that are known.
 std::vector<std::string> SamplerClassNames();
 

@@ -127,6 +127,15 @@ absl::StatusOr<Schedule> LoadFile(const std::string& path, const SplitSpec& spli
 
 }  // namespace
 
+absl::StatusOr<SamplerOptions> LoadSamplerOptions(const std::string& spec) {
+  MP_ASSIGN_OR_RETURN(const SplitSpec split, SplitPath(spec));
+  MP_ASSIGN_OR_RETURN(const std::string file, FileOf(split.path));
+  MP_ASSIGN_OR_RETURN(const auto parameters, ParseParameters(split.parameters, spec));
+  MP_ASSIGN_OR_RETURN(const std::string text, ReadFile(file));
+  MP_ASSIGN_OR_RETURN(const nlohmann::json json, ParseJson(text, file));
+  return ReadSamplerOptions(json, file, parameters);
+}
+
 absl::StatusOr<Schedule> LoadSchedule(const std::string& spec, std::optional<int> teacher_steps) {
   MP_RETURN_IF_ERROR(CheckSteps(spec, teacher_steps));
   const size_t colon = spec.find(':');

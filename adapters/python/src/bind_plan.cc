@@ -19,6 +19,7 @@
 #include "adapters/python/src/errors.h"
 #include "adapters/python/src/glue.h"
 #include "adapters/python/src/plan_value.h"
+#include "planner/answer/student_levels.h"
 #include "planner/plan/costs.h"
 #include "planner/plan/io/document.h"
 #include "planner/report/arcs.h"
@@ -38,6 +39,11 @@ const PlanDocument& Document(const PlanValue& plan, const char* what) {
                    ": this plan was made without data, so nothing is known of its error; give "
                    "strategy(...) a spectrum and a budget")
           .c_str());
+}
+
+const Schedule& Levels(const PlanValue& plan, const char* what) {
+  if (plan.schedule) return *plan.schedule;
+  throw nb::value_error(absl::StrCat(what, ": the plan has no schedule").c_str());
 }
 
 // A figure of the document, or None.
@@ -239,8 +245,23 @@ void BindPlan(nb::module_& module) {
       .def_prop_ro(
           "blocks", [](const PlanValue& p) { return Blocks(p.plan); },
           "The N top nodes as (first, last), from the clean end.")
-      .def_prop_ro("levels", &PlanValue::Levels,
-                   "The N + 1 levels that the student visits, from T down to 0.")
+      .def_prop_ro(
+          "levels", [](const PlanValue& p) { return StudentLevels(p.plan); },
+          "The N + 1 levels that the student visits, from T down to 0.")
+      .def_prop_ro(
+          "timesteps",
+          [](const PlanValue& p) {
+            return ToNumpy(ValueOrRaise(StudentTimesteps(p.plan, Levels(p, "timesteps"))));
+          },
+          "What a network is told at the N levels that the student starts from, noisiest first, "
+          "shape (N,); ValueError where the schedule has no timesteps.")
+      .def_prop_ro(
+          "sigmas",
+          [](const PlanValue& p) {
+            return ToNumpy(ValueOrRaise(StudentSigmas(p.plan, Levels(p, "sigmas"))));
+          },
+          "The student's levels as k-diffusion counts noise, noisiest first, shape (N+1,); of flow "
+          "matching the share of noise. ValueError where a level is pure noise.")
       .def_prop_ro(
           "tree", [](const PlanValue& p) { return Tree(p.plan); },
           nb::sig("def tree(self) -> list[typing.Any]"),

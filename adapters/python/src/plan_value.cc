@@ -1,19 +1,9 @@
 #include "adapters/python/src/plan_value.h"
 
-#include <cmath>
+#include "planner/answer/student_levels.h"
 
 namespace mergeplan::python {
 namespace {
-
-constexpr double kSame = 1e-12;
-
-bool SameLevels(const std::vector<double>& a, const std::vector<double>& b) {
-  if (a.size() != b.size()) return false;
-  for (size_t t = 0; t < a.size(); ++t) {
-    if (!(std::abs(a[t] - b[t]) <= kSame)) return false;
-  }
-  return true;
-}
 
 MergeValue ToValue(const Plan& plan, const Merge& merge) {
   MergeValue out{merge.first, merge.last, merge.round, {}};
@@ -46,22 +36,10 @@ std::vector<std::vector<MergeValue>> PlanValue::Rounds() const {
   return out;
 }
 
-std::vector<int> PlanValue::Levels() const {
-  std::vector<int> out{plan.teacher_steps()};
-  for (size_t k = plan.blocks().size(); k-- > 0;) {
-    out.push_back(plan.range(plan.blocks()[k]).first - 1);
-  }
-  return out;
-}
-
 std::optional<Schedule> ScheduleOfDocument(const PlanDocument& document) {
   if (document.tables) return std::nullopt;
-  absl::StatusOr<Schedule> named =
-      LoadSchedule(document.schedule_spec, document.plan.teacher_steps());
-  if (named.ok() && SameLevels(named->alpha, document.alpha) &&
-      SameLevels(named->sigma, document.sigma) && named->data_scale == document.data_scale) {
-    return *std::move(named);
-  }
+  absl::StatusOr<Schedule> named = ScheduleBehind(document);
+  if (named.ok()) return *std::move(named);
   Schedule out;
   out.spec = out.name = document.schedule_spec;
   out.alpha = document.alpha;

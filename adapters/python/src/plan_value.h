@@ -33,8 +33,6 @@ struct PlanValue {
   std::vector<MergeValue> Merges() const;
   // By round, the first round first.
   std::vector<std::vector<MergeValue>> Rounds() const;
-  // The borders of the blocks, from T down to 0: the levels that the student visits.
-  std::vector<int> Levels() const;
 };
 
 // Of a plan that was read: the schedule that its arrays are, and, where the name it was made for
