@@ -286,3 +286,43 @@ def test_without_a_plan_it_is_ddim_with_trailing_steps():
     with pytest.raises(ValueError, match="holds no plan"):
         ours.set_timesteps(0)
     assert len(ours) == 1000 and math.isfinite(float(ours.sigmas[0]))
+
+
+VARIANTS = (
+    {},
+    {"_class_name": "EulerDiscreteScheduler", "use_karras_sigmas": True},
+    {"_class_name": "EulerDiscreteScheduler", "timestep_spacing": "linspace"},
+    {"_class_name": "DPMSolverMultistepScheduler"},
+    {"_class_name": "DPMSolverMultistepScheduler", "use_karras_sigmas": True},
+)
+
+
+@pytest.mark.parametrize("name", [*NAMES, "flux1-dev", "flux1-schnell", "sd3"])
+def test_plans_of_real_configs(name):
+    """The planner's levels of a config are those of this scheduler, and stock schedulers repeat its samples."""
+    if not (SHARED / "data/configs").is_dir():
+        pytest.skip("set MERGEPLAN_SHARED to the folder with data/configs")
+    from mergeplan import Schedule, strategy
+
+    net, noise = cases.network(), torch.randn(4, 6, generator=torch.Generator().manual_seed(2))
+    repeated = 0
+    for change in VARIANTS if name in NAMES else VARIANTS[:1]:
+        config = {**config_of(name), **change}
+        for steps in (1, 4, 25):
+            schedule = Schedule.from_diffusers(config, steps)
+            plan = strategy("vanilla", schedule, student_steps=min(2, len(schedule)))
+            ours = MergeScheduler.from_config(config, plan=plan, clip_sample=False)
+            ours.set_timesteps()
+            assert len(ours.timesteps) == min(2, len(schedule))
+            a = cases.sample(ours, net, noise)
+            assert torch.isfinite(a).all()
+            try:
+                stock, arguments = ours.to_stock()
+            except ValueError as refusal:
+                assert "stock" in str(refusal)
+                continue
+            stock.set_timesteps(**arguments)
+            b = cases.sample(stock, net, noise)
+            assert float((a - b).abs().max()) <= 1e-5 * max(1.0, float(a.abs().max())), (change, steps)
+            repeated += 1
+    assert repeated >= (8 if name in NAMES else 3)

@@ -310,3 +310,18 @@ def test_a_thousand_steps():
     cases.train(distiller, distiller.student, torch.randn(8, 5, dtype=torch.float64), batch=8, rate=1e-6)
     assert distiller.finished and len(distiller.records) == 999
     assert json.dumps(distiller.records[0].to_dict())
+
+
+def test_networks_of_samplers_with_sigmas_see_states_of_unit_variance():
+    """Euler works on x0 + sigma noise and divides before it calls the network: level_scale is the sampler's business."""
+    plain, scaled = cases.schedule(4), cases.schedule(4)
+    scaled.level_scale = [1 / a for a in scaled.alpha]
+    x0 = torch.randn(3, 5, dtype=torch.float64)
+    net, seen = cases.Small(), []
+    for schedule in (plain, scaled):
+        plan = cases.make_plan(4, [cases.boot(4)], schedule)
+        distiller = MergeDistiller(plan, net, prediction_type="epsilon", updates=1)
+        distiller.advance()
+        seen.append(distiller.batch(x0))
+    for a, b in zip(*seen):
+        assert torch.equal(a, b)

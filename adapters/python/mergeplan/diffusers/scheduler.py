@@ -168,10 +168,9 @@ class MergeScheduler(SchedulerMixin, ConfigMixin):
     def _jumps(cls, config: dict[str, Any], plan, schedule) -> dict[str, Any]:
         alpha = [float(v) for v in schedule.alpha]
         sigma = [float(v) for v in schedule.sigma]
-        scale = getattr(schedule, "level_scale", None)
-        scale = [float(v) for v in scale] if scale is not None and len(scale) else None
-        if scale is None:
-            scale = [1 / (a + s) if config.get("flow") else 1.0 for a, s in zip(alpha, sigma)]
+        # What the network sees: a flow's own coordinates, else those of plans, which keep the variance (also where the
+        # old scheduler worked with sigmas).
+        scale = [1 / (a + s) if config.get("flow") else 1.0 for a, s in zip(alpha, sigma)]
         times = getattr(schedule, "timesteps", None)
         if times is None or len(times) != len(alpha):
             raise ValueError(
@@ -468,17 +467,30 @@ class MergeScheduler(SchedulerMixin, ConfigMixin):
         keys = ("num_train_timesteps", "beta_start", "beta_end", "beta_schedule", "trained_betas", "rescale_betas_zero_snr")
         config = {key: self.config[key] for key in keys}
         config.update(prediction_type=self.config.prediction_type, final_sigmas_type=final, steps_offset=0)
-        if all(t == int(t) for t in times):
-            # Its first order is DDIM, in coordinates that keep the variance.
-            config.update(_class_name="DPMSolverMultistepScheduler", solver_order=1, algorithm_type="dpmsolver++")
-            return config, {"timesteps": [int(t) for t in times]}
+        whole = all(t == int(t) for t in times)
+        ratios = [s / a for a, s in zip(alphas, sigmas)][:-1]
+        table = self._table.at(torch.tensor(times, dtype=torch.int64 if whole else torch.float64))
+        of_times = (table[1].double() / table[0].double()).tolist()
+        if all(math.isclose(a, b, rel_tol=1e-5) for a, b in zip(ratios, of_times)):
+            if whole:
+                # Its first order is DDIM, in coordinates that keep the variance.
+                config.update(_class_name="DPMSolverMultistepScheduler", solver_order=1, algorithm_type="dpmsolver++")
+                return config, {"timesteps": [int(t) for t in times]}
+            arguments = {"timesteps": [float(t) for t in times]}
+        elif all(abs(self._table.timestep_of(r) - t) < 1e-2 for r, t in zip(ratios, times)):
+            arguments = {"sigmas": [*ratios, 0.0]}  # of which it finds these timesteps
+        else:
+            raise ValueError(
+                f"the plan's levels {[round(r, 4) for r in ratios]} are not those of its timesteps {times} (rounded, as "
+                "with Karras sigmas): no stock scheduler takes both; ship this one"
+            )
         if final != "zero":
             raise ValueError(
                 "the plan has fractional timesteps and does not land clean: no stock scheduler does both; ship this one"
             )
         # With "leading" the state begins as plain noise once it is scaled for the network.
         config.update(_class_name="EulerDiscreteScheduler", interpolation_type="linear", timestep_spacing="leading")
-        return config, {"timesteps": [float(t) for t in times]}
+        return config, arguments
 
     def stock_json(self) -> str:
         """The config of `to_stock` as text."""

@@ -65,7 +65,10 @@ class BetaTable:
     def at(self, timesteps: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """alpha, sigma of every timestep. ValueError outside of the table."""
         last = len(self) - 1
-        if timesteps.numel() and (float(timesteps.min()) < 0 or float(timesteps.max()) > last):
+        if timesteps.is_floating_point():  # what is found by a logarithm may miss the ends by rounding
+            ends = ((timesteps > last) & (timesteps < last + 1e-3)) | ((timesteps < 0) & (timesteps > -1e-3))
+            timesteps = torch.where(ends, timesteps.clamp(0, last), timesteps)
+        if timesteps.numel() and not (float(timesteps.min()) >= 0 and float(timesteps.max()) <= last):
             raise ValueError(
                 f"timesteps from {float(timesteps.min()):g} to {float(timesteps.max()):g}, expected 0 to {last}"
             )
@@ -116,7 +119,7 @@ class FlowTable:
     def at(self, timesteps: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """alpha, sigma of every timestep. ValueError outside of 0..count."""
         sigma = (timesteps.to(torch.float32) if not timesteps.is_floating_point() else timesteps) / self._count
-        if sigma.numel() and (float(sigma.min()) < 0 or float(sigma.max()) > 1):
+        if sigma.numel() and not (float(sigma.min()) >= 0 and float(sigma.max()) <= 1):
             raise ValueError(
                 f"timesteps from {float(timesteps.min()):g} to {float(timesteps.max()):g}, expected 0 to {self._count}"
             )

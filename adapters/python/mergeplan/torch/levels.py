@@ -77,11 +77,12 @@ class Levels:
         return len(self.alpha) - 1
 
     def _scale(self, schedule) -> np.ndarray:
-        scale = getattr(schedule, "level_scale", None)
-        if scale is not None and len(scale):
-            return np.asarray(scale, dtype=np.float64)
+        """What a network sees over the state here. Networks of a table of betas see states of unit variance, those of
+        samplers that count in sigmas too (`scale_model_input`), whatever coordinates the sampler itself works in."""
         if self.prediction == "flow":  # alpha + sigma is 1 in a flow's own coordinates
             return 1 / (self.alpha + self.sigma)
+        if self.data_scale != 1:  # EDM: the caller's `forward` has states in their own units
+            return np.asarray(schedule.level_scale, dtype=np.float64)
         return np.ones_like(self.alpha)
 
     def determinant(self, a: int, b: int) -> float:
