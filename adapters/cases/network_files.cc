@@ -90,7 +90,6 @@ absl::StatusOr<network::Signature> UnetSignature(const unet::Config& config,
   signature.prediction = prediction;
   signature.shape = {config.in_channels, config.sample_size[0], config.sample_size[1]};
   signature.time = network::TimeKind::kTimestep;
-  signature.scaling = "-1:1";
   signature.table = std::move(table);
   MP_RETURN_IF_ERROR(network::Validate(signature, where));
   return signature;

@@ -1,0 +1,502 @@
+"""MergeScheduler: runs a distilled student in any diffusers pipeline."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from dataclasses import dataclass
+from typing import Any, Sequence
+
+import torch
+from diffusers.configuration_utils import ConfigMixin, register_to_config
+from diffusers.schedulers.scheduling_utils import SchedulerMixin
+from diffusers.utils import BaseOutput, logging
+
+from .tables import BetaTable, FlowTable, is_flow, make_betas
+
+logger = logging.get_logger(__name__)
+
+PREDICTIONS = ("epsilon", "sample", "v_prediction", "flow")
+# Levels of a plan against those of the config, in radians of atan(sigma/alpha). Between two entries of a table samplers
+# interpolate in different ways.
+_SAME = 5e-3
+
+
+@dataclass
+class MergeSchedulerOutput(BaseOutput):
+    """`prev_sample`: the state where the jump lands; `pred_original_sample`: what the network says about x0."""
+
+    prev_sample: torch.Tensor
+    pred_original_sample: torch.Tensor | None = None
+
+
+class MergeScheduler(SchedulerMixin, ConfigMixin):
+    """The N jumps of a merge plan as a diffusers scheduler: deterministic, every call of the network lands where the
+    student was trained to land.
+
+    Make it from the scheduler of the teacher: `MergeScheduler.from_config(old.config, plan=plan)`. The config keeps the
+    jumps, so that a saved pipeline needs no plan. States are those of the network: variance preserving for tables of
+    betas (also where the old scheduler worked with sigmas), (1 - s) x0 + s noise for flow matching.
+
+    Raises ValueError for epsilon with zero terminal SNR, for a plan of another schedule, for classes that are neither.
+    """
+
+    # A pipeline looks the class up in the module of this name, which must also hold SchedulerMixin.
+    __module__ = "mergeplan.diffusers"
+    order = 1
+
+    @register_to_config
+    def __init__(
+        self,
+        num_train_timesteps: int = 1000,
+        beta_start: float = 0.0001,
+        beta_end: float = 0.02,
+        beta_schedule: str = "linear",
+        trained_betas: Sequence[float] | None = None,
+        rescale_betas_zero_snr: bool = False,
+        set_alpha_to_one: bool = True,
+        prediction_type: str = "epsilon",
+        flow: bool = False,
+        clip_sample: bool = False,
+        clip_sample_range: float = 1.0,
+        steps_offset: int = 0,
+        use_flow_sigmas: bool = False,
+        jump_timesteps: Sequence[float] | None = None,
+        jump_alphas: Sequence[float] | None = None,
+        jump_sigmas: Sequence[float] | None = None,
+    ):
+        if prediction_type == "flow_prediction":
+            prediction_type = "flow"
+        if prediction_type not in PREDICTIONS:
+            raise ValueError(f"prediction_type {prediction_type!r} is unknown, expected one of {', '.join(PREDICTIONS)}")
+        if flow:
+            self._table: BetaTable | FlowTable = FlowTable(num_train_timesteps)
+            self._final = (1.0, 0.0)
+        else:
+            betas = make_betas(
+                num_train_timesteps, beta_start, beta_end, beta_schedule, trained_betas, rescale_betas_zero_snr
+            )
+            table = BetaTable(betas)
+            self._table = table
+            self.betas, self.alphas_cumprod = betas, table.alphas_cumprod
+            self._final = (1.0, 0.0) if set_alpha_to_one else (float(table.alpha[0]), float(table.sigma[0]))
+        self.init_noise_sigma = 1.0
+        self.num_inference_steps: int | None = None
+        self._step_index: int | None = None
+        self._begin_index: int | None = None
+        self._told: set[Any] = set()
+        self._plan: tuple[list[float], list[float], list[float]] | None = None
+        if jump_timesteps is not None:
+            jumps = [[float(v) for v in part or ()] for part in (jump_timesteps, jump_alphas, jump_sigmas)]
+            n = len(jumps[0])
+            if n == 0 or len(jumps[1]) != n + 1 or len(jumps[2]) != n + 1:
+                raise ValueError(
+                    f"the config has {n} jump_timesteps, {len(jumps[1])} jump_alphas and {len(jumps[2])} jump_sigmas, "
+                    "expected N, N+1 and N+1"
+                )
+            self._check(jumps[1], jumps[2])
+            self._same_schedule(*jumps)
+            self._plan = (jumps[0], jumps[1], jumps[2])
+        self._set(*(self._plan or self._all_levels()), device=None)
+
+    # Making one.
+
+    @classmethod
+    def from_config(cls, config=None, return_unused_kwargs: bool = False, *, plan=None, schedule=None, **kwargs):
+        """From the config of the teacher's scheduler (or its own, saved).
+
+        `plan`: a Plan with its schedule (its N blocks are the jumps), or the path of a plan.toml; `schedule` alone: a
+        Schedule, all single steps. Other arguments replace entries of the config.
+
+        `clip_sample` is kept for plans of single steps only: jumps are trained without it. Pass `clip_sample=True` to
+        have it all the same.
+        """
+        if config is None:
+            raise ValueError("from_config needs the config of a scheduler: from_config(old.config, plan=plan)")
+        config = dict(config)
+        if plan is not None or schedule is not None:
+            if isinstance(plan, (str, os.PathLike)):
+                from .. import Plan
+
+                plan = Plan.from_toml(os.fspath(plan))
+            config = {**cls._understood(config), **kwargs}
+            config.update(cls._jumps(config, plan, schedule if schedule is not None else plan.schedule))
+            if plan is not None and len(config["jump_timesteps"]) < int(plan.teacher_steps):
+                if config.get("clip_sample") and "clip_sample" not in kwargs:
+                    logger.info("clip_sample is switched off: jumps are trained without it")
+                    config["clip_sample"] = False
+            kwargs = {}
+        elif config.get("_class_name") not in (None, cls.__name__):
+            config = {**cls._understood(config), **kwargs}
+            kwargs = {}
+        return super().from_config(config, return_unused_kwargs=return_unused_kwargs, **kwargs)
+
+    @classmethod
+    def _understood(cls, config: dict[str, Any]) -> dict[str, Any]:
+        """The entries of another class's config that this one has, with that class's defaults written out."""
+        name = config.get("_class_name", "")
+        if "sigma_data" in config or "EDM" in str(name):
+            raise ValueError(
+                f"{name or 'this scheduler'} scales inputs and outputs of its network by sigma (EDM preconditioning), which MergeScheduler "
+                "does not; run the student with mergeplan's own sampler (MergeDistiller.sample)"
+            )
+        out = {key: config[key] for key in cls._get_init_keys(cls) & set(config) if key != "self"}
+        if is_flow(config):
+            out.update(flow=True, prediction_type="flow", use_flow_sigmas=True, clip_sample=False)
+            out.setdefault("num_train_timesteps", 1000)
+            return out
+        import diffusers
+
+        known = getattr(diffusers, str(name), None)
+        if known is not None and name != cls.__name__:
+            import inspect
+
+            for key, parameter in inspect.signature(known.__init__).parameters.items():
+                if key in cls._get_init_keys(cls) and key not in out and parameter.default is not parameter.empty:
+                    out[key] = parameter.default
+        if "set_alpha_to_one" not in out:
+            # Where a class's last step lands: sigma_min where it says so, else a clean level.
+            out["set_alpha_to_one"] = config.get("final_sigmas_type", "zero") != "sigma_min"
+        if config.get("thresholding"):
+            logger.warning("thresholding of the old scheduler is not taken over: jumps are trained without it")
+        if config.get("prediction_type") == "original_sample":
+            out["prediction_type"] = "sample"
+        return out
+
+    @classmethod
+    def _jumps(cls, config: dict[str, Any], plan, schedule) -> dict[str, Any]:
+        alpha = [float(v) for v in schedule.alpha]
+        sigma = [float(v) for v in schedule.sigma]
+        # What the network sees: a flow's own coordinates, else those of plans, which keep the variance (also where the
+        # old scheduler worked with sigmas).
+        scale = [1 / (a + s) if config.get("flow") else 1.0 for a, s in zip(alpha, sigma)]
+        times = getattr(schedule, "timesteps", None)
+        if times is None or len(times) != len(alpha):
+            raise ValueError(
+                "the schedule of the plan has no timesteps; make the plan with Schedule.from_diffusers(scheduler, …)"
+            )
+        if plan is None:
+            borders = list(range(len(alpha) - 1, -1, -1))
+        else:
+            if int(plan.teacher_steps) != len(alpha) - 1:
+                raise ValueError(
+                    f"the plan has {plan.teacher_steps} teacher steps, its schedule {len(alpha) - 1}, expected the same"
+                )
+            borders = [int(_last(block)) for block in reversed(list(plan.blocks))] + [0]
+        jumps = {
+            "jump_timesteps": [float(times[j]) for j in borders[:-1]],
+            "jump_alphas": [alpha[j] * scale[j] for j in borders],
+            "jump_sigmas": [sigma[j] * scale[j] for j in borders],
+        }
+        told = getattr(schedule, "prediction_type", None)
+        if told and "prediction_type" not in config:
+            config["prediction_type"] = told
+        return jumps
+
+    def _check(self, alphas: Sequence[float], sigmas: Sequence[float]) -> None:
+        for k, (a, s) in enumerate(zip(alphas, sigmas)):
+            if not (math.isfinite(a) and math.isfinite(s) and a >= 0 and s >= 0 and a + s > 0):
+                raise ValueError(f"level {k} of the jumps has alpha {a} and sigma {s}, expected finite numbers, not negative")
+            if k and not a * sigmas[k - 1] > alphas[k - 1] * s:
+                raise ValueError(
+                    f"level {k} of the jumps (alpha {a:g}, sigma {s:g}) is not cleaner than the one before it (alpha "
+                    f"{alphas[k - 1]:g}, sigma {sigmas[k - 1]:g})"
+                )
+        if self.config.prediction_type == "epsilon" and alphas[0] <= 1e-6 * sigmas[0]:
+            raise ValueError(
+                "the noisiest level has no signal (zero terminal SNR) and the network predicts epsilon: nothing follows "
+                "about x0 there, samples would be NaN or black. Use a network that predicts v_prediction or sample, or "
+                "the schedule without rescale_betas_zero_snr, or timestep_spacing='leading'"
+            )
+
+    def _same_schedule(self, times: list[float], alphas: list[float], sigmas: list[float]) -> None:
+        kind = torch.float64 if self.config.flow or any(t != int(t) for t in times) else torch.int64
+        alpha, sigma = self._table.at(torch.tensor(times, dtype=kind))
+        for k, (a, s) in enumerate(zip(alpha.tolist(), sigma.tolist())):
+            if abs(math.atan2(s, a) - math.atan2(sigmas[k], alphas[k])) > _SAME:
+                raise ValueError(
+                    f"the plan was made for another schedule: at timestep {times[k]:g} it has sigma/alpha "
+                    f"{sigmas[k] / max(alphas[k], 1e-12):g}, this config {s / max(a, 1e-12):g}; make the plan from this "
+                    "scheduler (Schedule.from_diffusers)"
+                )
+
+    def _all_levels(self) -> tuple[list[float], list[float], list[float]]:
+        """Without a plan: every timestep."""
+        first = 1 if self.config.flow else 0
+        times = torch.arange(self.config.num_train_timesteps - 1 + first, first - 1, -1)
+        alpha, sigma = self._table.at(times)
+        alphas, sigmas = [*alpha.tolist(), self._final[0]], [*sigma.tolist(), self._final[1]]
+        if len(alphas) > 2 and alphas[-1] * sigmas[-2] <= alphas[-2] * sigmas[-1]:
+            # The last step lands where it begins.
+            times, alphas, sigmas = times[:-1], alphas[:-1], sigmas[:-1]
+        return times.double().tolist(), alphas, sigmas
+
+    # What pipelines use.
+
+    def __len__(self) -> int:
+        return self.config.num_train_timesteps
+
+    @property
+    def step_index(self) -> int | None:
+        """The jump that comes next; None before the first."""
+        return self._step_index
+
+    @property
+    def begin_index(self) -> int | None:
+        """The jump to begin with, where a pipeline begins in the middle."""
+        return self._begin_index
+
+    def set_begin_index(self, begin_index: int = 0) -> None:
+        """For pipelines that begin in the middle (image to image)."""
+        self._begin_index = begin_index
+
+    def set_timesteps(
+        self,
+        num_inference_steps: int | None = None,
+        device: str | torch.device | None = None,
+        timesteps: Sequence[float] | None = None,
+        sigmas: Sequence[float] | None = None,
+        mu: float | None = None,
+    ) -> None:
+        """The plan's N jumps. Another `num_inference_steps` changes nothing, since the student knows only these, and is
+        said once.
+
+        `timesteps`: jumps of your own, from the noisiest, by the network's timesteps; `sigmas`: the same by sigma / alpha
+        (k-diffusion's sigmas; of a flow its s), a last 0 may be there or not. The last jump lands where the plan's does.
+        `mu` (dynamic shifting) is in the plan's levels already.
+        """
+        if timesteps is not None and sigmas is not None:
+            raise ValueError("timesteps and sigmas are given, expected one of them")
+        if timesteps is not None:
+            self._set(*self._custom([float(t) for t in timesteps]), device=device)
+        elif sigmas is not None:
+            self._set(*self._from_sigmas([float(s) for s in sigmas]), device=device)
+        elif self._plan is None:
+            self._set(*self._spaced(num_inference_steps), device=device)
+        else:
+            n = len(self._plan[0])
+            if num_inference_steps not in (None, n) and num_inference_steps not in self._told:
+                self._told.add(num_inference_steps)
+                logger.warning(
+                    f"{num_inference_steps} steps are asked for: the student makes {n}, the jumps of its plan; pass "
+                    "timesteps=… or sigmas=… for others"
+                )
+            self._set(*self._plan, device=device)
+
+    def _landing(self) -> tuple[float, float]:
+        return (self._plan[1][-1], self._plan[2][-1]) if self._plan else self._final
+
+    def _custom(self, times: list[float]) -> tuple[list[float], list[float], list[float]]:
+        if not times or any(not math.isfinite(t) for t in times):
+            raise ValueError(f"timesteps {times}, expected one finite number or more")
+        kind = torch.float64 if self.config.flow or any(t != int(t) for t in times) else torch.int64
+        alpha, sigma = self._table.at(torch.tensor(times, dtype=kind))
+        alphas, sigmas = alpha.double().tolist(), sigma.double().tolist()
+        if self._plan:  # the plan's own levels are exact
+            known = dict(zip(self._plan[0], zip(self._plan[1], self._plan[2])))
+            for k, t in enumerate(times):
+                if t in known:
+                    alphas[k], sigmas[k] = known[t]
+        alphas.append(self._landing()[0])
+        sigmas.append(self._landing()[1])
+        self._check(alphas, sigmas)
+        return times, alphas, sigmas
+
+    def _from_sigmas(self, given: list[float]) -> tuple[list[float], list[float], list[float]]:
+        if given and given[-1] == 0:
+            given = given[:-1]
+        if not given or any(not math.isfinite(s) or s <= 0 for s in given):
+            raise ValueError(f"sigmas {given}, expected positive numbers, from the noisiest, one or more")
+        times = [self._table.timestep_of(s) for s in given]
+        if self.config.flow:
+            alphas, sigmas = [1 - s for s in given], list(given)
+        else:
+            alphas = [1 / math.hypot(1, s) for s in given]
+            sigmas = [s / math.hypot(1, s) for s in given]
+        alphas.append(self._landing()[0])
+        sigmas.append(self._landing()[1])
+        self._check(alphas, sigmas)
+        return times, alphas, sigmas
+
+    def _spaced(self, count: int | None) -> tuple[list[float], list[float], list[float]]:
+        """Without a plan: `count` equal parts, from the noisiest timestep (what diffusers calls trailing)."""
+        total = self.config.num_train_timesteps
+        if count is None or not 1 <= count <= total:
+            raise ValueError(f"num_inference_steps is {count}, expected 1 to {total}: this scheduler holds no plan")
+        if self.config.flow:
+            return self._custom([total * (1 - k / count) for k in range(count)])
+        return self._custom([float(round(total - k * total / count)) - 1 for k in range(count)])
+
+    def _set(self, times, alphas, sigmas, device) -> None:
+        self._check(alphas, sigmas)
+        whole = not self.config.flow and all(t == int(t) for t in times)
+        self.timesteps = torch.tensor(times, dtype=torch.int64 if whole else torch.float32, device=device)
+        self._alphas, self._sigmas = list(alphas), list(sigmas)
+        # What k-diffusion calls sigmas, N+1; of a flow its s.
+        self.sigmas = torch.tensor(
+            [s if self.config.flow else (s / a if a > 0 else math.inf) for a, s in zip(alphas, sigmas)], dtype=torch.float32
+        )
+        self.num_inference_steps = len(times)
+        self._step_index = self._begin_index = None
+
+    def scale_model_input(self, sample: torch.Tensor, timestep=None) -> torch.Tensor:
+        """States are what the network sees."""
+        return sample
+
+    def index_for_timestep(self, timestep) -> int:
+        """Which jump begins at this timestep. ValueError where none does."""
+        if isinstance(timestep, torch.Tensor):
+            timestep = timestep.detach().flatten()[0]
+        times = self.timesteps.to("cpu", torch.float64)
+        distance = (times - float(timestep)).abs()
+        at = int(distance.argmin())
+        if float(distance[at]) > 1e-3 * max(1.0, abs(float(timestep))):
+            raise ValueError(
+                f"no jump begins at timestep {float(timestep):g}, expected one of {times.tolist()}; call step() with "
+                "what set_timesteps() left in .timesteps"
+            )
+        return at
+
+    def step(
+        self,
+        model_output: torch.Tensor,
+        timestep,
+        sample: torch.Tensor,
+        return_dict: bool = True,
+        generator: torch.Generator | None = None,
+        eta: float = 0.0,
+        **_unused,
+    ) -> MergeSchedulerOutput | tuple:
+        """One jump: from the state at `timestep` to where the jump lands. Deterministic; `generator` is not used."""
+        if eta:
+            raise ValueError(f"eta is {eta}, expected 0: jumps are deterministic")
+        if self._step_index is None or self._step_index >= len(self._alphas) - 1:
+            self._step_index = self._begin_index if self._begin_index is not None else self.index_for_timestep(timestep)
+        k = self._step_index
+        prev, x0 = self._jump(model_output, sample, k)
+        self._step_index = k + 1
+        if not return_dict:
+            return (prev, x0)
+        return MergeSchedulerOutput(prev_sample=prev, pred_original_sample=x0)
+
+    def _jump(self, output: torch.Tensor, sample: torch.Tensor, k: int) -> tuple[torch.Tensor, torch.Tensor]:
+        kind = torch.float64 if sample.dtype == torch.float64 else torch.float32
+        z, f = sample.to(kind), output.to(kind)
+        a, s, to_a, to_s = self._alphas[k], self._sigmas[k], self._alphas[k + 1], self._sigmas[k + 1]
+        prediction = self.config.prediction_type
+        if prediction == "epsilon":
+            x0, eps = (z - s * f) / a, f
+        elif prediction == "sample":
+            x0, eps = f, (z - a * f) / s
+        elif prediction == "v_prediction":
+            n = a * a + s * s
+            x0, eps = (a * z - s * f) / n, (a * f + s * z) / n
+        else:
+            n = a + s
+            x0, eps = (z - s * f) / n, (z + a * f) / n
+        if self.config.clip_sample:
+            x0 = x0.clamp(-self.config.clip_sample_range, self.config.clip_sample_range)
+        prev = to_a * x0 + to_s * eps
+        return prev.to(sample.dtype), x0.to(sample.dtype)
+
+    def _levels_of(self, like: torch.Tensor, timesteps: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        times = torch.as_tensor(timesteps).to(like.device).reshape(-1)
+        alpha, sigma = self._table.at(times)
+        shape = [-1] + [1] * (like.dim() - 1)
+        return alpha.to(like).view(shape), sigma.to(like).view(shape)
+
+    def add_noise(self, original_samples: torch.Tensor, noise: torch.Tensor, timesteps: torch.Tensor) -> torch.Tensor:
+        """alpha x0 + sigma noise at any timestep of the training, one for every sample."""
+        alpha, sigma = self._levels_of(original_samples, timesteps)
+        return alpha * original_samples + sigma * noise
+
+    def scale_noise(self, sample: torch.Tensor, timestep: torch.Tensor, noise: torch.Tensor) -> torch.Tensor:
+        """add_noise under the name that flow pipelines use."""
+        return self.add_noise(sample, noise, timestep)
+
+    def get_velocity(self, sample: torch.Tensor, noise: torch.Tensor, timesteps: torch.Tensor) -> torch.Tensor:
+        """What a v_prediction (or flow) network should say about a sample and its noise."""
+        if self.config.flow:
+            return noise - sample
+        alpha, sigma = self._levels_of(sample, timesteps)
+        return alpha * noise - sigma * sample
+
+    # For those without this package.
+
+    def to_stock(self):
+        """A scheduler of diffusers itself that makes the same samples, and what its set_timesteps (or the pipeline's
+        call) must be given: `scheduler, arguments = ours.to_stock(); pipe(**arguments)`.
+
+        DPMSolverMultistepScheduler of first order or EulerDiscreteScheduler with custom timesteps,
+        FlowMatchEulerDiscreteScheduler with custom sigmas. Raises
+        ValueError where none can: a level without signal, clip_sample, a landing that is neither clean nor timestep 0.
+        """
+        config, arguments = self.to_stock_config()
+        import diffusers
+
+        return getattr(diffusers, config["_class_name"]).from_config(config), arguments
+
+    def to_stock_config(self) -> tuple[dict[str, Any], dict[str, list[float]]]:
+        """The config of `to_stock` (what scheduler_config.json holds) and the arguments."""
+        times, alphas, sigmas = self._plan or (self.timesteps.tolist(), self._alphas, self._sigmas)
+        if self.config.clip_sample:
+            raise ValueError("clip_sample is on, which the schedulers with custom timesteps do not do; switch it off")
+        if self.config.flow:
+            if abs(sigmas[-1]) > 1e-7:
+                raise ValueError(f"the last jump lands at sigma {sigmas[-1]:g}, stock flow schedulers land at 0")
+            config = {
+                "_class_name": "FlowMatchEulerDiscreteScheduler",
+                "num_train_timesteps": self.config.num_train_timesteps,
+                "shift": 1.0,
+                "use_dynamic_shifting": False,
+            }
+            return config, {"sigmas": [float(s) for s in sigmas[:-1]]}
+        if alphas[0] <= 1e-6 * sigmas[0]:
+            raise ValueError(
+                "the noisiest level has no signal: stock schedulers with custom timesteps put a little signal in its place "
+                "and make other samples; begin at a level below it, or ship this scheduler"
+            )
+        first = self._table.at(torch.tensor([0]))
+        if sigmas[-1] <= 1e-7:
+            final = "zero"
+        elif math.isclose(sigmas[-1], float(first[1][0]), rel_tol=1e-4):
+            final = "sigma_min"
+        else:
+            raise ValueError(f"the last jump lands at sigma {sigmas[-1]:g}, stock schedulers land clean or at timestep 0")
+        keys = ("num_train_timesteps", "beta_start", "beta_end", "beta_schedule", "trained_betas", "rescale_betas_zero_snr")
+        config = {key: self.config[key] for key in keys}
+        config.update(prediction_type=self.config.prediction_type, final_sigmas_type=final, steps_offset=0)
+        whole = all(t == int(t) for t in times)
+        ratios = [s / a for a, s in zip(alphas, sigmas)][:-1]
+        table = self._table.at(torch.tensor(times, dtype=torch.int64 if whole else torch.float64))
+        of_times = (table[1].double() / table[0].double()).tolist()
+        if all(math.isclose(a, b, rel_tol=1e-5) for a, b in zip(ratios, of_times)):
+            if whole:
+                # Its first order is DDIM, in coordinates that keep the variance.
+                config.update(_class_name="DPMSolverMultistepScheduler", solver_order=1, algorithm_type="dpmsolver++")
+                return config, {"timesteps": [int(t) for t in times]}
+            arguments = {"timesteps": [float(t) for t in times]}
+        elif all(abs(self._table.timestep_of(r) - t) < 1e-2 for r, t in zip(ratios, times)):
+            arguments = {"sigmas": [*ratios, 0.0]}  # of which it finds these timesteps
+        else:
+            raise ValueError(
+                f"the plan's levels {[round(r, 4) for r in ratios]} are not those of its timesteps {times} (rounded, as "
+                "with Karras sigmas): no stock scheduler takes both; ship this one"
+            )
+        if final != "zero":
+            raise ValueError(
+                "the plan has fractional timesteps and does not land clean: no stock scheduler does both; ship this one"
+            )
+        # With "leading" the state begins as plain noise once it is scaled for the network.
+        config.update(_class_name="EulerDiscreteScheduler", interpolation_type="linear", timestep_spacing="leading")
+        return config, arguments
+
+    def stock_json(self) -> str:
+        """The config of `to_stock` as text."""
+        return json.dumps(self.to_stock_config()[0], indent=2, sort_keys=True) + "\n"
+
+
+def _last(block) -> int:
+    last = getattr(block, "last", None)
+    return int(last) if last is not None else int(block[1])

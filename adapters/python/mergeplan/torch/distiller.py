@@ -1,0 +1,668 @@
+"""MergeDistiller: a merge plan inside a training loop that exists already."""
+
+from __future__ import annotations
+
+import copy
+import inspect
+import time
+from typing import Any, Callable, Iterator, NamedTuple, Sequence
+
+import torch
+from torch import nn
+
+from .distributed import rank_and_world, unwrap
+from .levels import Levels
+from .order import INITS, TEACHER, Order, Stage, Task, make_order
+from .programs import Move, Program, Rows, Segment, column, moves_of, pick, rows_at
+from .records import Curve, MergeRecord
+from .snapshots import Snapshots, frozen
+
+_FORMAT = 1
+_PATTERNS = 64  # of rows that are kept
+
+
+class Batch(NamedTuple):
+    """What one batch trains on."""
+
+    z: torch.Tensor  # [rows, ..] as the network sees it
+    t: torch.Tensor  # [rows] its timesteps
+    target: torch.Tensor  # [rows, ..] what the network should say
+    weight: torch.Tensor  # [rows, 1, ..] of the squared error
+
+
+class _Pattern:
+    """Everything about a batch that does not depend on its numbers."""
+
+    def __init__(self, owner: MergeDistiller, segments: Sequence[Segment], like: torch.Tensor):
+        levels, stage = owner.levels, owner.stage
+        tasks = [task for task, begin, end in segments for _ in range(begin, end)]
+        at = [stage.tasks[k].last for k in tasks]
+        self.tasks = tasks
+        self.alpha = column([levels.alpha[j] / levels.data_scale for j in at], like)
+        self.sigma = column([levels.sigma[j] for j in at], like)
+        self.rows: Rows = rows_at(levels, [(stage.tasks[k].last, stage.tasks[k].landing) for k in tasks], like)
+        self.weight = column([owner._weight(stage, k) for k in tasks], like)
+        self.target = Program(levels, owner._moves, segments, like)
+        self.inputs: Program | None = None
+
+    def to_inputs(self, owner: MergeDistiller, segments: Sequence[Segment], like: torch.Tensor) -> Program:
+        """The teacher's steps from level T to every row's level."""
+        if self.inputs is None:
+            T = owner.levels.steps
+            moves: list[list[Move]] = [
+                [(TEACHER, t, t - 1) for t in range(T, task.last, -1)] for task in owner.stage.tasks
+            ]
+            self.inputs = Program(owner.levels, moves, segments, like)
+        return self.inputs
+
+
+class Round:
+    """One stage of the training: merges that the student learns together. Iterating it gives the numbers of the
+    updates that are left; `over(loader)` gives batches of a loader, again and again, until the stage is done."""
+
+    def __init__(self, owner: MergeDistiller):
+        self._owner, self._index = owner, owner.stage_index
+        self.stage: Stage = owner.stage
+        self.number = self.stage.round
+        self.merges = [(task.first, task.last) for task in self.stage.tasks]
+
+    @property
+    def done(self) -> bool:
+        """All updates made."""
+        owner = self._owner
+        return owner.stage_index != self._index or owner.stage_done
+
+    def __len__(self) -> int:
+        return self._owner.updates_left if self._owner.stage_index == self._index else 0
+
+    def __iter__(self) -> Iterator[int]:
+        while not self.done:
+            before = self._owner.batches
+            yield self._owner.updates
+            if self._owner.batches == before and not self.done:
+                raise RuntimeError(
+                    "the loop over a round went on without a call of batch(): every pass must draw one, or the round "
+                    "never ends"
+                )
+
+    def over(self, loader) -> Iterator[Any]:
+        """Batches of `loader` from its beginning, as often as needed."""
+        while not self.done:
+            empty = True
+            for item in loader:
+                if self.done:
+                    return
+                empty = False
+                yield item
+            if empty:
+                raise ValueError("the loader gives no batch at all")
+
+    def __repr__(self) -> str:
+        return f"Round({self.number}, merges={self.merges}, left={len(self)})"
+
+
+class MergeDistiller:
+    """Distils `teacher` into `student` by a merge plan, in a loop of your own.
+
+    Every batch holds rows of the merges that are trained now. `batch(x0)` noises the samples to the merges' levels and
+    asks teacher and frozen jumps for the targets; the loop does what it always did: calls the student at `(z, t)`,
+    takes `loss(pred, batch)`, steps its optimizer.
+
+        distiller = MergeDistiller(plan, teacher=unet, prediction_type="epsilon", updates=2000)
+        student = distiller.student
+        for round in distiller.rounds(optimizer):
+            for x0 in round.over(loader):
+                batch = distiller.batch(x0)
+                distiller.loss(student(batch.z, batch.t).sample, batch).backward()
+                optimizer.step(); optimizer.zero_grad()
+
+    Parameters
+    ----------
+    plan : Plan
+        Merges, blocks, and (unless given here) schedule and start.
+    teacher : nn.Module or None
+        Called as `teacher(z, t, **condition)`; frozen and put into evaluation mode. None: the student's own first
+        weights, which costs no second network (LoRA: the base model).
+    student : nn.Module or None
+        Begins with the teacher's weights unless `fit_updates` is given. None: a copy of the teacher. It may be wrapped
+        (DDP, torch.compile, accelerate, fully_shard) before or after. Parameters that do not ask for gradients are
+        left alone: with adapters only these are trained, kept and saved.
+    prediction_type : "epsilon", "sample", "v_prediction" or "flow"
+        What both networks say; from the schedule where it says so.
+    updates : int
+        Updates per merge group (the plan's `iterations` where it has them).
+    accumulate : int
+        Calls of `batch` that make one update.
+    init : str
+        Where a merge starts; the plan's. For networks "child-jump" or "jump" (adapters/network/README.md).
+    loss, weighting, gamma
+        In what the squared error of a jump is measured: z, x0, epsilon, v; uniform, snr, truncated-snr, min-snr-gamma.
+    shared : bool
+        One network for all merges of a round that start from the same weights; False: one training after the other.
+    fit_updates : int
+        Updates that first fit the student to the teacher's single steps, for a student of another kind.
+    held_out : Tensor or None
+        Samples on which every merge is measured before and after.
+    forward : callable
+        `forward(network, z, t, condition) -> Tensor`, for networks that are called in another way. The same for both;
+        `teacher_forward` for the teacher alone (guidance, for example).
+    memory, folder
+        Bytes that frozen weights may take; others lie in files of this folder.
+    seed : int
+        Of all noise. Rows are named by seed, stage, batch and process, so that a run that is taken up draws the same.
+    """
+
+    def __init__(
+        self,
+        plan,
+        teacher: nn.Module | None = None,
+        student: nn.Module | None = None,
+        *,
+        prediction_type: str | None = None,
+        schedule=None,
+        timesteps: Sequence[float] | None = None,
+        updates: int | None = None,
+        accumulate: int = 1,
+        init: str | None = None,
+        loss: str = "z",
+        weighting: str = "uniform",
+        gamma: float = 5.0,
+        shared: bool = True,
+        fit_updates: int = 0,
+        held_out: torch.Tensor | None = None,
+        held_out_condition: dict | None = None,
+        forward: Callable[..., torch.Tensor] | None = None,
+        teacher_forward: Callable[..., torch.Tensor] | None = None,
+        memory: int | None = None,
+        folder: str | None = None,
+        seed: int = 0,
+    ):
+        if teacher is None and student is None:
+            raise ValueError("neither teacher nor student is given, expected one of them or both")
+        if student is None:
+            student = copy.deepcopy(unwrap(teacher)).requires_grad_(True)
+        self.plan = plan
+        schedule = schedule if schedule is not None else getattr(plan, "schedule", None)
+        if schedule is None:
+            raise ValueError("the plan holds no schedule: pass schedule=Schedule.from_diffusers(...)")
+        self.levels = Levels(schedule, prediction_type, timesteps)
+        if self.levels.steps != int(plan.teacher_steps):
+            raise ValueError(
+                f"the plan has {plan.teacher_steps} teacher steps, the schedule {self.levels.steps}, expected the same"
+            )
+        if self.levels.data_scale != 1 and (self.levels.prediction != "sample" or forward is None):
+            raise ValueError(
+                "the schedule is that of a network with EDM preconditioning: pass forward=… that gives the preconditioned "
+                "x0 estimate for states in their own units, and prediction_type='sample'"
+            )
+        self.init = init or getattr(plan, "init", None) or "child-jump"
+        if getattr(plan, "init", None) in INITS and self.init != plan.init:
+            raise ValueError(
+                f"the plan was made for the start {plan.init!r}, not {self.init!r}: a plan holds for its own start only"
+            )
+        updates = updates if updates is not None else getattr(plan, "iterations", None)
+        for what, value, least in (
+            ("updates", updates, 1),
+            ("accumulate", accumulate, 1),
+            ("fit_updates", fit_updates, 0),
+            ("seed", seed, 0),
+        ):
+            if not isinstance(value, int) or value < least:
+                raise ValueError(f"{what} is {value!r}, expected a whole number, {least} or more")
+        self.student, self.teacher = student, teacher
+        self._net = unwrap(student)
+        if teacher is not None:
+            if unwrap(teacher) is self._net:
+                raise ValueError("teacher and student are one network; leave the teacher out, or pass a copy")
+            unwrap(teacher).eval().requires_grad_(False)
+        if not any(p.requires_grad for p in self._net.parameters()):
+            raise ValueError("no parameter of the student asks for gradients: there is nothing to train")
+        self._forward = forward or call_network
+        self._teacher_forward = teacher_forward or self._forward
+        self._updates, self._accumulate, self._fit_updates = updates, accumulate, fit_updates
+        self._loss = (loss, weighting, gamma)
+        self._shared, self._seed = shared, seed
+        self._schedule, self._timesteps, self._gamma = schedule, timesteps, gamma
+        self.order: Order = make_order(plan, self.init, shared, fit_updates > 0)
+        self.order.keeps_first = teacher is None
+        if teacher is None and fit_updates:
+            raise ValueError("fit_updates is given without a teacher: there is nothing else that the student could be fitted to")
+        # What does not fit is found here, not in the last round.
+        for stage in self.order.stages:
+            for task in stage.tasks:
+                self._factor(stage, task)
+                for _, origin, to in moves_of(task.target):
+                    self.levels.landing(origin, to)
+        self.snapshots = Snapshots(self._net, memory, folder)
+        self.held_out, self._held_out_condition = held_out, held_out_condition or {}
+        self.records: list[MergeRecord] = []
+        self.stage_index = -1  # before the first
+        self.batches = self._rows = 0
+        self._curve = Curve(accumulate)
+        self._initial: list[float] = []
+        self._moves: list[list[Move]] = []
+        self._patterns: dict[Any, tuple[_Pattern, list[Segment]]] = {}
+        self._last: _Pattern | None = None
+        self._seconds, self._since = 0.0, time.monotonic()
+        self.teacher_calls = 0
+
+    # Where the training stands.
+
+    @property
+    def stage(self) -> Stage:
+        """What is trained now."""
+        if not 0 <= self.stage_index < len(self.order.stages):
+            raise RuntimeError(
+                "nothing is being trained: " + ("all merges are" if self.finished else "call advance(), or loop over rounds()")
+            )
+        return self.order.stages[self.stage_index]
+
+    @property
+    def finished(self) -> bool:
+        """All merges trained."""
+        return self.stage_index >= len(self.order.stages)
+
+    def updates_of(self, stage: Stage) -> int:
+        """Updates of a stage."""
+        return self._fit_updates if stage.round == 0 else self._updates
+
+    @property
+    def updates(self) -> int:
+        """Updates of this stage that are done."""
+        return self.batches // self._accumulate
+
+    @property
+    def updates_left(self) -> int:
+        """Updates of this stage that are to do."""
+        return 0 if self.finished else self.updates_of(self.stage) - self.updates
+
+    @property
+    def updates_total(self) -> int:
+        """Of all stages."""
+        return sum(self.updates_of(stage) for stage in self.order.stages)
+
+    @property
+    def stage_done(self) -> bool:
+        """All updates of this stage made."""
+        return self.finished or self.batches >= self.updates_of(self.stage) * self._accumulate
+
+    def rounds(self, *optimizers) -> Iterator[Round]:
+        """The stages that are left. Each begins with the student at its start, and the optimizers' moments dropped."""
+        while self.advance(*optimizers):
+            here = self.stage_index
+            yield Round(self)
+            if self.stage_index == here and not self.stage_done:
+                raise RuntimeError(
+                    f"the loop left stage {here + 1} of {len(self.order.stages)} with {self.updates_left} updates to do; "
+                    "loop over the round until it is done"
+                )
+
+    def advance(self, *optimizers) -> bool:
+        """For loops that are not yours (Lightning): call it before every batch. Goes on to the next stage where this
+        one is done; False when all are."""
+        if self.stage_index >= 0 and not self.stage_done:
+            self._prepare()
+            return True
+        if self.finished:
+            return False
+        if self.stage_index < 0:
+            self.snapshots.put(0)
+        else:
+            self._finish_stage()
+        self.stage_index += 1
+        self.batches = self._rows = 0
+        self._moves, self._patterns = [], {}
+        if self.finished:
+            return False
+        self.snapshots.load(self.stage.start)
+        for optimizer in optimizers:
+            optimizer.zero_grad(set_to_none=True)
+            optimizer.state.clear()
+        self._curve = Curve(self._accumulate)
+        self._prepare()
+        self._initial = self._measure_tasks()
+        self._seconds, self._since = 0.0, time.monotonic()
+        return True
+
+    def _prepare(self) -> None:
+        if not self._moves:
+            self._moves = [moves_of(task.target) for task in self.stage.tasks]
+
+    def _finish_stage(self) -> None:
+        stage = self.stage
+        seconds = self._seconds + time.monotonic() - self._since
+        final = self._measure_tasks()
+        curve = self._curve.values()
+        for k, task in enumerate(stage.tasks if stage.round else ()):
+            record = MergeRecord(task.first, task.last, stage.round, task.landing, self.updates, seconds / len(stage.tasks))
+            record.curve = curve
+            if final:
+                record.initial_loss, record.final_loss = self._initial[k], final[k]
+            self.records.append(record)
+        self.snapshots.put(stage.result)
+        self.snapshots.keep_only(self.order.needed_after(self.stage_index))
+
+    # Batches.
+
+    def batch(
+        self,
+        x0: torch.Tensor | None = None,
+        generator: torch.Generator | None = None,
+        *,
+        rows: int | None = None,
+        like: torch.Tensor | None = None,
+        **condition,
+    ) -> Batch:
+        """The next batch: `z`, `t`, `target`, `weight`, rows in the order of `x0`.
+
+        `x0`: [B, ..], clean samples in the network's own units. Left out, inputs are rollouts of the teacher (`like`
+        says shape, type and device of B samples; no data is needed). Conditions (`encoder_hidden_states=…`) go to
+        teacher and frozen jumps; give the student the same. `generator` replaces the distiller's own noise.
+
+        Raises RuntimeError when the stage has no updates left, and for targets that are not finite (on an accelerator,
+        where looking costs a wait, that is found with the losses, every 256 updates and when a stage ends).
+        """
+        if self.stage_done:
+            raise RuntimeError("this stage has no updates left; call advance(), or loop over rounds()")
+        self._prepare()
+        samples = x0 if x0 is not None else like
+        if samples is None:
+            raise ValueError("batch() needs samples, or like=… for rollouts of the teacher")
+        if samples.dim() < 2 or len(samples) == 0 or not samples.is_floating_point():
+            raise ValueError(
+                f"samples have the shape {tuple(samples.shape)} and type {samples.dtype}, expected [rows, ...] with one "
+                "row or more, of floating-point numbers"
+            )
+        kind = torch.float64 if samples.dtype == torch.float64 else torch.float32
+        shell = samples.to(kind)
+        pattern, segments = self._pattern(shell)
+        noise = self._noise(shell, generator)
+        if x0 is not None:
+            z = torch.addcmul(noise * pattern.sigma, shell, pattern.alpha)
+        else:
+            T = self.levels.steps
+            size = (self.levels.alpha[T] ** 2 + self.levels.sigma[T] ** 2) ** 0.5
+            program = pattern.to_inputs(self, segments, shell)
+            z = program.run(noise * size, self._call, condition)
+            self.teacher_calls += program.teacher_calls
+        end = pattern.target.run(z, self._call, condition)
+        self.teacher_calls += pattern.target.teacher_calls
+        at = pattern.rows
+        target = (end - z * at.state) / at.output
+        if target.device.type == "cpu" and not bool(target.isfinite().all()):
+            self._not_finite(samples, z)
+        self.batches += 1
+        self._rows += len(samples)
+        self._last = pattern
+        seen = z if at.scale is None else z * at.scale
+        return Batch(seen.to(samples.dtype), at.time, target, pattern.weight)
+
+    def loss(self, pred: torch.Tensor, batch: Sequence[torch.Tensor], reduction: str = "mean") -> torch.Tensor:
+        """The loss of a batch: sum over merges of the mean over their rows of weight * (pred - target)^2; "mean" over
+        the dimensions of a sample, as training scripts have it, or their "sum", as the C++ runtime has it."""
+        target, weight = batch[-2], batch[-1]
+        if pred.shape != target.shape:
+            raise ValueError(
+                f"the student's output has the shape {tuple(pred.shape)}, expected {tuple(target.shape)}"
+            )
+        error = (pred.to(target.dtype) - target).square() * weight
+        if reduction == "mean":
+            value = error.mean()
+        elif reduction == "sum":
+            value = error.flatten(1).sum(1).mean()
+        else:
+            raise ValueError(f"reduction {reduction!r} is unknown, expected 'mean' or 'sum'")
+        if value.device.type == "cpu" and not bool(value.detach().isfinite()):
+            self._curve.not_finite(value.detach(), self.updates)
+        self._curve.add(value.detach())
+        return value
+
+    def _not_finite(self, samples: torch.Tensor, z: torch.Tensor) -> None:
+        rows = samples.isfinite().flatten(1).all(1)
+        if not bool(rows.all()):
+            raise ValueError(f"row {int(rows.int().argmin())} of the samples holds numbers that are not finite")
+        raise RuntimeError(
+            f"stage {self.stage_index + 1}, update {self.updates + 1}: the target is not finite for finite samples: "
+            "teacher or frozen jumps overflow (in half precision: use bfloat16 or float32)"
+        )
+
+    def _noise(self, like: torch.Tensor, generator: torch.Generator | None) -> torch.Tensor:
+        if generator is None:
+            generator = torch.Generator(like.device)
+            rank, _ = rank_and_world()
+            generator.manual_seed(_mix(self._seed, self.stage_index, self.batches, rank))
+        # A generator of the CPU serves samples on any device.
+        device = generator.device
+        return torch.randn(like.shape, generator=generator, device=device, dtype=like.dtype).to(like.device)
+
+    def _pattern(self, like: torch.Tensor) -> tuple[_Pattern, list[Segment]]:
+        """Rows are shared out evenly among the tasks, side by side; over many batches every task gets the same."""
+        count, tasks = len(like), len(self.stage.tasks)
+        rank, world = rank_and_world()
+        if count < tasks:
+            turn = (self._rows * world + rank * count) % tasks
+        else:
+            turn = (self.batches * world + rank) % tasks
+        key = (turn, count, like.dim(), like.device, like.dtype)
+        if key not in self._patterns:
+            segments: list[Segment] = []
+            parts = min(count, tasks)
+            for p in range(parts):
+                begin, end = p * count // parts, (p + 1) * count // parts
+                segments.append(((turn + p) % tasks, begin, end))
+            if len(self._patterns) >= _PATTERNS:
+                self._patterns.pop(next(iter(self._patterns)))
+            self._patterns[key] = (_Pattern(self, segments, like), segments)
+        return self._patterns[key]
+
+    def _factor(self, stage: Stage, task: Task) -> float:
+        space, weighting, gamma = ("v", "uniform", 5.0) if stage.round == 0 else self._loss
+        return self.levels.loss_factor(space, weighting, gamma, task.last, task.landing)
+
+    def _weight(self, stage: Stage, k: int) -> float:
+        """Of the squared error of the network's output: with it the loss is the sum over tasks of their mean error in
+        the state where the wrapper lands (of a fit the mean over all levels)."""
+        task = stage.tasks[k]
+        landing = self.levels.landing(task.last, task.landing)
+        return self._factor(stage, task) * landing.output**2 * (len(stage.tasks) if stage.round else 1)
+
+    def _call(self, network: int, z: torch.Tensor, t: torch.Tensor, condition: dict) -> torch.Tensor:
+        dtype = _input_type(self._net) if z.dtype == torch.float32 else z.dtype
+        z = z.to(dtype)
+        if network == TEACHER and self.teacher is not None:
+            with torch.no_grad():
+                return self._checked(self._teacher_forward(self.teacher, z, t, condition), z, "teacher")
+        number = 0 if network == TEACHER else network
+        forward = self._teacher_forward if network == TEACHER else self._forward
+        with self.snapshots.used(number):
+            return self._checked(forward(self._inner(), z, t, condition), z, "student")
+
+    def _inner(self) -> nn.Module:
+        # A frozen jump goes past DDP, whose forward pass belongs to training.
+        student = self.student
+        return student.module if isinstance(student, nn.parallel.DistributedDataParallel) else student
+
+    @staticmethod
+    def _checked(out: torch.Tensor, z: torch.Tensor, who: str) -> torch.Tensor:
+        if out.shape != z.shape:
+            raise ValueError(
+                f"the {who}'s output has the shape {tuple(out.shape)} for states {tuple(z.shape)}, expected the same "
+                "(a network that also predicts variances: pass forward=lambda net, z, t, c: net(z, t, **c).sample[:, :C])"
+            )
+        return out
+
+    # Measuring.
+
+    @torch.no_grad()
+    def measure(self, x0: torch.Tensor, tasks: Sequence[Task] | None = None, block: int = 64, **condition) -> list[float]:
+        """E |student(z) - target|^2 of the tasks of this stage on fixed noise: summed over the dimensions of a sample,
+        in the schedule's coordinates, without weights (the C++ runtime's `own`)."""
+        chosen = self.stage.tasks if tasks is None else tasks
+        return [float(self.errors(x0, task, block, **condition).mean()) for task in chosen]
+
+    @torch.no_grad()
+    def errors(self, x0: torch.Tensor, task: Task, block: int = 64, **condition) -> torch.Tensor:
+        """|student(z) - target|^2 of every row of `x0`, [rows] in float64 on the CPU, as `measure` has it."""
+        out = []
+        for begin in range(0, len(x0), block):
+            part = x0[begin : begin + block].to(torch.float64 if x0.dtype == torch.float64 else torch.float32)
+            rows = slice(begin, begin + len(part))
+            cut = pick(condition, rows, len(x0))
+            generator = torch.Generator("cpu").manual_seed(_mix(self._seed, -1 - task.last, begin, 0))
+            noise = torch.randn(part.shape, generator=generator, dtype=part.dtype).to(part.device)
+            z = part * (self.levels.alpha[task.last] / self.levels.data_scale) + noise * self.levels.sigma[task.last]
+            end = Program(self.levels, [moves_of(task.target)], [(0, 0, len(part))], part).run(z, self._call, cut)
+            at = rows_at(self.levels, [(task.last, task.landing)] * len(part), part)
+            seen = (z if at.scale is None else z * at.scale).to(_input_type(self._net) if z.dtype == torch.float32 else z.dtype)
+            with frozen(self._net):
+                said = self._forward(self._inner(), seen, at.time, cut).to(z.dtype)
+            got = z * at.state + said * at.output
+            out.append((got - end).double().flatten(1).square().sum(1).cpu())
+        return torch.cat(out)
+
+    def _measure_tasks(self) -> list[float]:
+        if self.held_out is None or self.stage.round == 0:
+            return []
+        return self.measure(self.held_out, **self._held_out_condition)
+
+    @torch.no_grad()
+    def sample(self, noise: torch.Tensor, **condition) -> torch.Tensor:
+        """What the student makes of noise [B, ..] of unit variance, jump by jump, in the network's own units."""
+        if not self.finished:
+            raise RuntimeError("sample() needs the finished student; loop over rounds() first")
+        return self._walk(noise, [m for link in self.order.student for m in moves_of([link])], condition)
+
+    @torch.no_grad()
+    def sample_teacher(self, noise: torch.Tensor, **condition) -> torch.Tensor:
+        """The same of the teacher, step by step."""
+        return self._walk(noise, [(TEACHER, t, t - 1) for t in range(self.levels.steps, 0, -1)], condition)
+
+    def _walk(self, noise: torch.Tensor, moves: list[Move], condition: dict) -> torch.Tensor:
+        T = self.levels.steps
+        size = (self.levels.alpha[T] ** 2 + self.levels.sigma[T] ** 2) ** 0.5
+        z = noise.to(torch.float64 if noise.dtype == torch.float64 else torch.float32) * size
+        z = Program(self.levels, [moves], [(0, 0, len(z))], z).run(z, self._call, condition)
+        return (z * (self.levels.scale[0] * self.levels.data_scale if self.levels.alpha[0] else 1)).to(noise.dtype)
+
+    def load_jump(self, k: int) -> int:
+        """Gives the student the weights of its k-th jump, from the noisiest, and returns the level where that begins:
+        for students whose jumps are several networks (`one_network` is False), to save each."""
+        if not self.finished:
+            raise RuntimeError("the jumps are not trained yet; loop over rounds() first")
+        if not 0 <= k < len(self.order.student):
+            raise IndexError(f"jump {k}: the student makes {len(self.order.student)} jumps, numbered from 0")
+        link = self.order.student[k]
+        if link.snapshot == TEACHER:
+            raise RuntimeError(f"jump {k} is a single step of the teacher, which has its own weights")
+        self.snapshots.load(link.snapshot)
+        return link.origin
+
+    @property
+    def one_network(self) -> bool:
+        """Are all jumps of the student one network's? Then a pipeline can run it."""
+        return len({link.snapshot for link in self.order.student} - {TEACHER}) <= 1
+
+    def calibrate(self, samples, make_optimizer, **options):
+        """Short pilot merges that measure what the linear model cannot know: see `calibrate` beside this class. Before
+        the training begins; the student is as it was afterwards."""
+        from .calibrate import calibrate
+
+        return calibrate(self, samples, make_optimizer, **options)
+
+    # Saving.
+
+    def state_dict(self) -> dict[str, Any]:
+        """Where the training stands: position, frozen weights, records. The student's own weights and the optimizer
+        are the loop's to save, as ever. Loaded into a distiller made in the same way, the training goes on exactly."""
+        return {
+            "format": _FORMAT,
+            "question": self._question(),
+            "stage": self.stage_index,
+            "batches": self.batches,
+            "rows": self._rows,
+            "teacher_calls": self.teacher_calls,
+            "seconds": self._seconds + time.monotonic() - self._since,
+            "initial": list(self._initial),
+            "curve": self._curve.state(),
+            "records": [record.to_dict() for record in self.records],
+            "snapshots": self.snapshots.state_dict() if self.stage_index >= 0 else {},
+        }
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Takes a training up. ValueError where the state is of another question, or damaged; nothing is changed then."""
+        if not isinstance(state, dict) or state.get("format") != _FORMAT:
+            found = state.get("format") if isinstance(state, dict) else type(state).__name__
+            raise ValueError(f"the state has the format {found!r}, expected {_FORMAT}")
+        own = self._question()
+        for key, value in own.items():
+            if state.get("question", {}).get(key) != value:
+                raise ValueError(
+                    f"the state belongs to another training: {key} is {state.get('question', {}).get(key)!r} there and "
+                    f"{value!r} here"
+                )
+        try:
+            stage, batches, rows = int(state["stage"]), int(state["batches"]), int(state["rows"])
+            records = [MergeRecord.from_dict(r) for r in state["records"]]
+            curve = Curve.from_state(self._accumulate, state["curve"])
+            initial = [float(v) for v in state["initial"]]
+            numbers = {int(n) for n in state["snapshots"]}
+            seconds, calls = float(state["seconds"]), int(state["teacher_calls"])
+        except (KeyError, TypeError, ValueError) as error:
+            raise ValueError(f"the state is damaged: {error!r}") from None
+        if not -1 <= stage <= len(self.order.stages) or batches < 0:
+            raise ValueError(f"the state is damaged: stage {stage}, batch {batches}")
+        needed = self.order.needed_after(stage - 1) if stage >= 0 else set()
+        if not needed <= numbers:
+            raise ValueError(f"the state is damaged: snapshots {sorted(needed - numbers)} are missing")
+        self.snapshots.load_state_dict(state["snapshots"])
+        self.stage_index, self.batches, self._rows = stage, batches, rows
+        self.records, self._curve, self._initial = records, curve, initial
+        self.teacher_calls = calls
+        self._moves, self._patterns, self._last = [], {}, None
+        self._seconds, self._since = seconds, time.monotonic()
+
+    def _question(self) -> dict[str, Any]:
+        return {
+            "merges": [[t.first, t.last, t.landing] for s in self.order.stages for t in s.tasks],
+            "alpha": self.levels.alpha.tolist(),
+            "sigma": self.levels.sigma.tolist(),
+            "timesteps": self.levels.timesteps[1:].tolist(),
+            "prediction_type": self.levels.prediction,
+            "init": self.init,
+            "updates": self._updates,
+            "accumulate": self._accumulate,
+            "fit_updates": self._fit_updates,
+            "loss": list(self._loss),
+            "shared": self._shared,
+            "seed": self._seed,
+        }
+
+    def __repr__(self) -> str:
+        where = "finished" if self.finished else f"stage {self.stage_index + 1} of {len(self.order.stages)}"
+        return f"MergeDistiller(T={self.levels.steps}, merges={len(list(self.plan.merges))}, {where})"
+
+
+def call_network(network: nn.Module, z: torch.Tensor, t: torch.Tensor, condition: dict) -> torch.Tensor:
+    """`network(z, t, **condition)`; of an output with a field `sample`, or a tuple, the sample."""
+    out = network(z, t, **condition)
+    if isinstance(out, torch.Tensor):
+        return out
+    return out.sample if hasattr(out, "sample") else out[0]
+
+
+def _input_type(module: nn.Module) -> torch.dtype:
+    for parameter in module.parameters():
+        if parameter.is_floating_point():
+            return parameter.dtype
+    return torch.float32
+
+
+def _mix(*numbers: int) -> int:
+    """A seed of 63 bits from some numbers (splitmix64 over them)."""
+    state = 0x6D65726765706C61
+    for number in numbers:
+        state = (state ^ (number & 0xFFFFFFFFFFFFFFFF)) + 0x9E3779B97F4A7C15
+        state = ((state ^ (state >> 30)) * 0xBF58476D1CE4E5B9) & 0xFFFFFFFFFFFFFFFF
+        state = ((state ^ (state >> 27)) * 0x94D049BB133111EB) & 0xFFFFFFFFFFFFFFFF
+        state ^= state >> 31
+    return state >> 1

@@ -1,0 +1,277 @@
+"""mergeplan.torch: training that is stopped and taken up, frozen weights, adapters."""
+
+import copy
+import io
+import os
+
+import pytest
+import torch
+
+import torch_cases as cases
+from mergeplan.torch import MergeDistiller, Snapshots
+
+SIZE = 5
+
+
+def parts(seed=0, init="child-jump", memory=None, folder=None, **options):
+    """A plan whose second round has merges with two different starts, so that stages, shared networks and kept weights
+    all occur; N = 2."""
+    torch.manual_seed(seed)
+    schedule = cases.schedule(9)
+    plan = cases.make_plan(9, [[[1, 2], [3, 4], 5], [6, [7, [8, 9]]]], schedule, init)
+    teacher = cases.Small(SIZE)
+    distiller = MergeDistiller(
+        plan, teacher, prediction_type="v_prediction", updates=3, accumulate=2, memory=memory, folder=folder,
+        held_out=torch.linspace(-1, 1, 40, dtype=torch.float64).view(8, SIZE), **options,
+    )
+    return distiller, torch.randn(64, SIZE, dtype=torch.float64)
+
+
+def through_a_file(state):
+    held = io.BytesIO()
+    torch.save(state, held)
+    return torch.load(io.BytesIO(held.getvalue()), weights_only=True)
+
+
+@pytest.mark.parametrize("init", cases.INITS)
+def test_stopped_after_any_batch_it_ends_the_same(init):
+    whole, data = parts(init=init)
+    cases.train(whole, whole.student, data)
+    batches = sum(whole.updates_of(s) for s in whole.order.stages) * 2
+    for stop in range(0, batches + 1, 3):
+        first, data = parts(init=init)
+        optimizer = cases.train(first, first.student, data, stop=stop)
+        saved = through_a_file([first.state_dict(), first.student.state_dict(), optimizer.state_dict()])
+        second, data = parts(init=init)
+        again = torch.optim.Adam(second.student.parameters(), 1e-2)
+        second.student.load_state_dict(saved[1])
+        second.load_state_dict(saved[0])
+        again.load_state_dict(saved[2])
+        cases.train(second, second.student, data, optimizer=again)
+        assert second.finished
+        for a, b in zip(whole.student.parameters(), second.student.parameters()):
+            assert torch.equal(a, b)
+        plain = [{**r.to_dict(), "seconds": 0} for r in second.records]
+        assert plain == [{**r.to_dict(), "seconds": 0} for r in whole.records]
+        noise = torch.ones(2, SIZE, dtype=torch.float64)
+        assert torch.equal(whole.sample(noise), second.sample(noise))
+
+
+def test_states_that_do_not_fit_change_nothing():
+    distiller, data = parts()
+    cases.train(distiller, distiller.student, data, stop=9)
+    state = distiller.state_dict()
+    other, _ = parts(seed=1)
+    other.advance()
+    before = copy.deepcopy(other.state_dict())
+
+    def refused(match, change):
+        bad = copy.deepcopy(state)
+        change(bad)
+        with pytest.raises(ValueError, match=match):
+            other.load_state_dict(bad)
+        after = other.state_dict()
+        assert all(after[k] == before[k] for k in ("stage", "batches", "records", "curve"))
+        assert all(torch.equal(v, after["snapshots"][n][k]) for n, s in before["snapshots"].items() for k, v in s.items())
+
+    refused("format None", lambda s: s.pop("format"))
+    refused("another training: updates is 4", lambda s: s["question"].update(updates=4))
+    refused("another training: merges", lambda s: s["question"].update(merges=[]))
+    refused("damaged", lambda s: s.pop("rows"))
+    refused("damaged: stage 99", lambda s: s.update(stage=99))
+    refused("damaged: snapshots", lambda s: s.update(snapshots={}))
+    refused("damaged", lambda s: s["records"].append({"nonsense": 1}))
+    refused("another student", lambda s: next(iter(s["snapshots"].values())).update({"a.weight": torch.zeros(1)}))
+    with pytest.raises(ValueError, match="format 'list'"):
+        other.load_state_dict([])
+
+
+def test_only_what_is_needed_is_kept():
+    distiller, data = parts(shared=False)
+    most = 0
+    optimizer = torch.optim.SGD(distiller.student.parameters(), 1e-3)
+    for stage in distiller.rounds(optimizer):
+        needed = distiller.order.needed_after(distiller.stage_index - 1)
+        assert set(distiller.snapshots.numbers) == needed
+        most = max(most, len(needed))
+        for x0 in stage.over(data.split(8)):
+            batch = distiller.batch(x0)
+            distiller.loss(distiller.student(batch.z, batch.t), batch).backward()
+            optimizer.step()
+            optimizer.zero_grad()
+    assert set(distiller.snapshots.numbers) == {link.snapshot for link in distiller.order.student}
+    assert 2 <= most < len(distiller.order.stages)
+    with pytest.raises(KeyError, match="dropped"):
+        distiller.snapshots.get(0)
+
+
+def test_spilled_to_files_the_numbers_are_the_same(tmp_path):
+    folder = str(tmp_path / "with a space")
+    plain, data = parts(shared=False)
+    cases.train(plain, plain.student, data)
+    one = sum(p.nbytes for p in plain.student.parameters())
+    spilling, data = parts(shared=False, memory=one, folder=folder)
+    cases.train(spilling, spilling.student, data)
+    assert spilling.snapshots.spilled >= 1 and spilling.snapshots.bytes_in_memory() <= one
+    for a, b in zip(plain.student.parameters(), spilling.student.parameters()):
+        assert torch.equal(a, b)
+    kept = {os.path.basename(spilling.snapshots.path(n)) for n in spilling.snapshots.numbers}
+    assert set(os.listdir(folder)) <= kept
+    state = spilling.state_dict()
+    assert set(state["snapshots"]) == {str(n) for n in spilling.snapshots.numbers}
+
+
+def test_a_damaged_snapshot_file_is_an_error(tmp_path):
+    net = cases.Small(SIZE)
+    snapshots = Snapshots(net, memory=1, folder=str(tmp_path))
+    snapshots.put(0)
+    snapshots.put(1)
+    assert snapshots.spilled == 1
+    good = open(snapshots.path(0), "rb").read()
+    other = {"a.weight": torch.zeros(2)}
+    for bad in (b"not weights", good[: len(good) // 2], b""):
+        with open(snapshots.path(0), "wb") as out:
+            out.write(bad)
+        with pytest.raises(RuntimeError, match="snapshot-0.*cannot be read back"):
+            snapshots.load(0)
+    torch.save(other, snapshots.path(0))
+    with pytest.raises(RuntimeError, match="does not hold the student's a.weight"):
+        snapshots.load(0)
+    with open(snapshots.path(0), "wb") as out:
+        out.write(good)
+    snapshots.load(0)  # the number is still there, and a good file is read
+    assert not [name for name in os.listdir(tmp_path) if name.endswith(".part")]
+
+
+def test_frozen_jumps_run_without_dropout_and_leave_modes_alone():
+    schedule = cases.schedule(3)
+    plan = cases.make_plan(3, [[1, [2, 3]]], schedule)
+    student = cases.Small(SIZE, dropout=0.5)
+    distiller = MergeDistiller(plan, None, student, prediction_type="sample", updates=1)
+    student.train()
+    x0 = torch.randn(16, SIZE, dtype=torch.float64)
+    distiller.advance()
+    for _ in range(2):
+        a = distiller.batch(x0, torch.Generator().manual_seed(3))
+        distiller.batches -= 1
+        b = distiller.batch(x0, torch.Generator().manual_seed(3))
+        assert torch.equal(a.target, b.target) and student.training and student.drop.training
+        if not distiller.advance():
+            break
+
+
+def test_buffers_belong_to_a_snapshot():
+    class Normed(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.norm, self.out = torch.nn.BatchNorm1d(SIZE), torch.nn.Linear(SIZE, SIZE)
+
+        def forward(self, z, t):
+            return self.out(self.norm(z))
+
+    student = Normed()
+    plan = cases.make_plan(3, [[1, [2, 3]]], cases.schedule(3))
+    distiller = MergeDistiller(plan, None, student, prediction_type="sample", updates=2)
+    student.train()
+    cases.train(distiller, student, torch.randn(40, SIZE))
+    kept = distiller.snapshots.get(distiller.order.student[0].snapshot)
+    assert torch.equal(kept["norm.running_mean"], student.norm.running_mean)
+    assert float(student.norm.running_mean.abs().max()) > 0
+
+
+def test_a_teacher_left_out_is_the_first_student():
+    schedule = cases.schedule(4)
+    plan = cases.make_plan(4, [cases.boot(4)], schedule)
+    net = cases.Small(SIZE)
+    data = torch.randn(64, SIZE, dtype=torch.float64)
+    with_teacher = MergeDistiller(plan, copy.deepcopy(net), copy.deepcopy(net), prediction_type="sample", updates=3)
+    without = MergeDistiller(plan, None, copy.deepcopy(net), prediction_type="sample", updates=3)
+    cases.train(with_teacher, with_teacher.student, data)
+    cases.train(without, without.student, data)
+    for a, b in zip(with_teacher.student.parameters(), without.student.parameters()):
+        assert torch.equal(a, b)
+
+
+def test_adapters_alone_are_trained_and_kept():
+    peft = pytest.importorskip("peft")
+    torch.manual_seed(0)
+    schedule = cases.schedule(4)
+    plan = cases.make_plan(4, [cases.boot(4)], schedule)
+    base = cases.Small(SIZE, dtype=torch.float32)
+    student = peft.get_peft_model(copy.deepcopy(base), peft.LoraConfig(r=2, target_modules=["a", "b"]))
+    distiller = MergeDistiller(plan, None, student, prediction_type="sample", updates=20)
+    data = torch.randn(64, SIZE)
+    distiller.advance()
+    names = set(distiller.snapshots.get(0))
+    assert names and all("lora" in name for name in names)
+    # Its first targets are those of the base model.
+    batch = distiller.batch(data[:4])
+    twin = cases.Twin(schedule, "sample")
+    for row in range(4):
+        z = batch.z[row : row + 1]
+        end = twin.jump(base, twin.jump(base, z, 4, 3), 3, 2)
+        assert torch.allclose(batch.target[row : row + 1], twin.output_for(z, 4, 2, end), atol=1e-5)
+    before = {n: p.detach().clone() for n, p in student.named_parameters() if not p.requires_grad}
+    cases.train(distiller, student, data)
+    assert all(torch.equal(p, before[n]) for n, p in student.named_parameters() if n in before)
+    moved = distiller.snapshots.get(distiller.order.student[0].snapshot)
+    assert any(float(v.abs().max()) > 0 for n, v in moved.items() if "lora_B" in n)
+
+
+def test_numbers_that_are_not_finite_stop_before_the_optimizer():
+    plan = cases.make_plan(3, [[1, 2, 3]], cases.schedule(3))
+    distiller = MergeDistiller(plan, cases.Small(SIZE), prediction_type="sample", updates=5)
+    distiller.advance()
+    data = torch.randn(4, SIZE, dtype=torch.float64)
+    data[2, 1] = float("nan")
+    with pytest.raises(ValueError, match="row 2 of the samples"):
+        distiller.batch(data)
+    batch = distiller.batch(data[:2])
+    with pytest.raises(RuntimeError, match="loss is nan at update 1"):
+        distiller.loss(batch.target * float("nan"), batch)
+    broken = cases.Small(SIZE)
+    with torch.no_grad():
+        broken.b.bias.fill_(float("inf"))
+    bad = MergeDistiller(plan, broken, prediction_type="sample", updates=5)
+    bad.advance()
+    with pytest.raises(RuntimeError, match="target is not finite for finite samples"):
+        bad.batch(data[:2])
+
+
+def test_a_generator_of_ones_own_names_the_noise():
+    distiller, data = parts()
+    distiller.advance()
+    a = distiller.batch(data[:5], torch.Generator().manual_seed(7))
+    distiller.load_state_dict(distiller.state_dict())
+    other, data = parts()
+    other.advance()
+    b = other.batch(data[:5], generator=torch.Generator().manual_seed(7))
+    assert torch.equal(a.z, b.z)
+
+
+def test_every_kind_of_loop(tmp_path):
+    """The numbers do not depend on whose loop it is."""
+    plain, data = parts()
+    optimizer = torch.optim.Adam(plain.student.parameters(), 1e-2)
+    loader = torch.utils.data.DataLoader(data, batch_size=16)
+
+    def step(distiller, x0, optimizer):
+        batch = distiller.batch(x0)
+        distiller.loss(distiller.student(batch.z, batch.t), batch).backward()
+        optimizer.step()
+        optimizer.zero_grad()
+
+    for stage in plain.rounds(optimizer):
+        for x0 in stage.over(loader):
+            step(plain, x0, optimizer)
+    # A loop that knows nothing of rounds (Lightning's training_step).
+    other, data = parts()
+    optimizer = torch.optim.Adam(other.student.parameters(), 1e-2)
+    position = 0
+    while other.advance(optimizer):
+        if other.batches == 0:
+            position = 0
+        step(other, data[16 * position : 16 * position + 16], optimizer)
+        position = (position + 1) % 4
+    for a, b in zip(plain.student.parameters(), other.student.parameters()):
+        assert torch.equal(a, b)
