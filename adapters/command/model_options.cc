@@ -34,6 +34,7 @@ Command AddModel(CLI::App& app) {
   Add(command, "--compare", a.compare,
       ".npz with sample, timesteps, output and gradients as diffusers computes them");
   command->add_option("--tolerance", a.tolerance, "Largest difference over largest value")
+      ->needs("--compare")
       ->check(Real([](double x) { return x >= 0; }, "0 or more"))
       ->capture_default_str();
   command->add_flag("--json", a.json, "Print one JSON object");

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "planner/choice/sensitivity.h"
 #include "planner/cli/advice.h"
 #include "planner/cli/scaling_curve.h"
@@ -24,10 +25,13 @@ struct Analysis {
   std::optional<Advice> advice;
   std::optional<Sensitivity> sure;
   std::vector<CurvePoint> curve;
+  std::string incomplete;  // what there is, where parts of the data are missing
   double seconds = 0;
 };
 
 nlohmann::ordered_json AnalysisJson(const Analysis& analysis);
+// The page of `--report`; `command` is what made it. Errors of RenderAnalysis.
+absl::StatusOr<std::string> AnalysisHtml(const Analysis& analysis, const std::string& command);
 // What stands on the terminal, and ends with a line break.
 std::string AnalysisText(const Analysis& analysis);
 // One of them on stdout; the text says where the spectrum was written, if it was.

@@ -13,7 +13,7 @@ using Json = nlohmann::ordered_json;
 // JSON has no infinity: a distance without limit is null.
 Json Finite(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
 
-Json BasisJson(const Basis& basis, double confidence) {
+Json BasisJson(const Basis& basis, double confidence, bool has_covariance) {
   const BasisFigures figures = FiguresOf(basis, confidence);
   Json distance = Json::array();
   for (const double z : figures.distance) distance.push_back(Finite(z));
@@ -22,7 +22,7 @@ Json BasisJson(const Basis& basis, double confidence) {
       {"fraction_above_one", basis.fraction_above_one},
       {"energy_above_one", figures.energy_above_one},
       {"undecided", figures.undecided},
-      {"off_diagonal_energy", basis.off_diagonal_energy},
+      {"off_diagonal_energy", has_covariance ? Json(basis.off_diagonal_energy) : Json(nullptr)},
       {"effective_rank", figures.effective_rank},
       {"participation_ratio", figures.participation_ratio},
       {"effective_samples",
@@ -41,17 +41,17 @@ Json BasisJson(const Basis& basis, double confidence) {
 
 Json ChannelJson(const ChannelStatistics& c) {
   return {{"mean", c.mean},
-          {"mean_error", c.mean_error},
+          {"mean_error", Finite(c.mean_error)},
           {"std", c.deviation},
-          {"std_error", c.deviation_error},
-          {"effective_values", c.effective}};
+          {"std_error", Finite(c.deviation_error)},
+          {"effective_values", Finite(c.effective)}};
 }
 
 Json ScalingJson(const ChannelReport& report) {
   return {{"scaling_factor", report.scaling_factor},
-          {"scaling_factor_error", report.scaling_factor_error},
+          {"scaling_factor_error", Finite(report.scaling_factor_error)},
           {"shift_factor", report.shift_factor},
-          {"shift_factor_error", report.shift_factor_error},
+          {"shift_factor_error", Finite(report.shift_factor_error)},
           {"scaling_factor_uncentred", report.scaling_factor_uncentred},
           {"errors", report.interval},
           {"all", ChannelJson(report.all)}};
@@ -133,14 +133,15 @@ Json AnalysisJson(const Analysis& analysis) {
               {"skipped", spectrum.skipped}, {"dimensions", spectrum.dimensions()},
               {"shape", spectrum.shape},     {"scale", spectrum.scaling.text},
               {"mean", spectrum.mean},       {"variances", analysis.chosen->variances}};
+  if (!analysis.incomplete.empty()) out["incomplete"] = analysis.incomplete;
   for (const Basis* b : spectrum.Bases()) {
-    out["bases"][b->name] = BasisJson(*b, spectrum.confidence);
+    out["bases"][b->name] = BasisJson(*b, spectrum.confidence, spectrum.has_covariance());
   }
   out["basis"] = analysis.chosen->name;
   out["basis_reason"] = spectrum.recommended_basis_reason;
   out["confidence"] = spectrum.confidence;
   out["shrinkage"] = {{"rule", spectrum.shrinkage_rule}, {"intensity", spectrum.shrinkage}};
-  if (spectrum.shrinkage_rule == "none" && spectrum.samples >= 2) {
+  if (spectrum.shrinkage_rule == "none" && spectrum.samples >= 2 && spectrum.has_covariance()) {
     out["shrinkage"]["oas_intensity"] = OasIntensity(spectrum);
   }
   if (analysis.channels) {

@@ -27,13 +27,17 @@ std::string BasesText(const Spectrum& spectrum) {
         static_cast<int>(std::lround(b->fraction_above_one * spectrum.dimensions())),
         100 * b->fraction_above_one, figures.undecided, *high, *low, figures.effective_rank,
         100 * b->off_diagonal_energy);
+    if (spectrum.has_covariance()) continue;
+    out.resize(out.rfind(' '));  // not known
+    out += "-\n";
   }
   return out;
 }
 
 std::string ScalingText(const ChannelReport& report, bool per_channel) {
   const auto with_error = [](double value, double error) {
-    return absl::StrFormat("%.5g +- %.2g", value, error);
+    return std::isnan(error) ? absl::StrFormat("%.5g", value)
+                             : absl::StrFormat("%.5g +- %.2g", value, error);
   };
   std::string out = absl::StrFormat(
       "\nto unit variance: (x - shift_factor) * scaling_factor with shift_factor %s and "
@@ -46,9 +50,10 @@ std::string ScalingText(const ChannelReport& report, bool per_channel) {
                         "worth values");
   for (std::size_t c = 0; c < report.channels.size(); ++c) {
     const ChannelStatistics& s = report.channels[c];
-    absl::StrAppendFormat(&out, "%-8d %24s %24s %18.6g\n", static_cast<int>(c),
+    absl::StrAppendFormat(&out, "%-8d %24s %24s %18s\n", static_cast<int>(c),
                           with_error(s.mean, s.mean_error),
-                          with_error(s.deviation, s.deviation_error), s.effective);
+                          with_error(s.deviation, s.deviation_error),
+                          std::isnan(s.effective) ? "-" : absl::StrFormat("%.6g", s.effective));
   }
   return out;
 }
@@ -60,7 +65,10 @@ std::string FewSamples(const Spectrum& spectrum) {
                            spectrum.shrinkage_rule, spectrum.shrinkage);
   }
   const double ratio = static_cast<double>(spectrum.dimensions()) / spectrum.samples;
-  if (!spectrum.has_pca() || ratio <= kFewSamples) return "";
+  const std::vector<double>& variances = spectrum.diagonal.variances;
+  const bool flat =
+      std::all_of(variances.begin(), variances.end(), [](double v) { return v == 0; });
+  if (!spectrum.has_pca() || ratio <= kFewSamples || flat) return "";
   return absl::StrFormat(
       "\n%d samples are few for %d dimensions: the variances along principal directions spread "
       "more "
@@ -79,6 +87,9 @@ std::string AnalysisText(const Analysis& analysis) {
   }
   absl::StrAppendFormat(&out, "; pixel scale %s; %.1f s\n\n", spectrum.scaling.text,
                         analysis.seconds);
+  if (!analysis.incomplete.empty()) {
+    absl::StrAppend(&out, "incomplete: this is ", analysis.incomplete, "\n\n");
+  }
   absl::StrAppend(&out, BasesText(spectrum), FewSamples(spectrum));
   if (analysis.channels) out += ScalingText(*analysis.channels, analysis.per_channel);
   if (analysis.gaussianity) absl::StrAppend(&out, "\n", analysis.gaussianity->words, "\n");

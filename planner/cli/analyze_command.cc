@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "planner/base/file.h"
 #include "planner/base/status_macros.h"
 #include "planner/cli/advice.h"
 #include "planner/cli/analysis.h"
@@ -33,6 +34,7 @@ struct AnalyzeFlags {
   double confidence = 0.95;
   double off_diagonal = 0.01;
   bool per_channel = false;
+  bool diagonal_only = false;
   std::string shrink = "none";
   int bootstrap = 0;
   std::int64_t seed = 1;
@@ -42,23 +44,36 @@ struct AnalyzeFlags {
   std::string shard;
   int shards = 0;
   std::string checkpoint;
-  std::string output;
+  Ranks ranks;
+  std::string output, report;
   bool json = false;
 };
 
-// One pass feeds moments, channel statistics and the samples kept for the tests of normality.
-absl::StatusOr<Spectrum> EstimateAndTest(const AnalyzeFlags& flags, Analysis& analysis) {
+// One pass feeds moments, channel statistics and the samples kept for the tests of normality. No
+// result on ranks that have only made parts.
+absl::StatusOr<std::optional<Spectrum>> EstimateAndTest(const AnalyzeFlags& flags,
+                                                        Analysis& analysis) {
   EstimateOptions options = OptionsForBasis(flags.basis);
   options.confidence = flags.confidence;
   options.off_diagonal_bound = flags.off_diagonal;
   options.shrinkage_rule = flags.shrink;
   options.bootstrap = flags.bootstrap;
   options.seed = static_cast<std::uint64_t>(flags.seed);
+  options.want_covariance = !flags.diagonal_only;
+  if (flags.diagonal_only) options.want_pca = options.want_dct = false;
   if (flags.shards > 0) {
-    MP_ASSIGN_OR_RETURN(Spectrum merged,
-                        EstimateInShards(flags.data, options, flags.shards, flags.checkpoint));
-    MP_ASSIGN_OR_RETURN(analysis.channels, DescribeChannels(merged));
+    MP_ASSIGN_OR_RETURN(
+        std::optional<Spectrum> merged,
+        EstimateInShards(flags.data, options, flags.shards, flags.checkpoint, flags.ranks));
+    if (merged) {
+      MP_ASSIGN_OR_RETURN(analysis.channels, DescribeChannels(*merged));
+    }
     return merged;
+  }
+  if (flags.diagonal_only) {
+    MP_ASSIGN_OR_RETURN(Spectrum spectrum, EstimateFromFlags(flags.data, options));
+    MP_ASSIGN_OR_RETURN(analysis.channels, DescribeChannels(spectrum));
+    return spectrum;
   }
   std::optional<ChannelAccumulator> channels;
   std::optional<RowReservoir> kept;
@@ -108,6 +123,10 @@ absl::Status AddAdvice(const AnalyzeFlags& flags, ModelSpec spec, Analysis& anal
 absl::Status RunAnalyze(AnalyzeFlags flags) {
   if (flags.data.input.empty()) return Misuse("no INPUT: give a file or folder of samples");
   MP_RETURN_IF_ERROR(CheckTomlOutput(flags.output, {flags.data.input}));
+  MP_RETURN_IF_ERROR(CheckOutput(flags.report, {flags.data.input}));
+  if (!flags.report.empty() && flags.report == flags.output) {
+    return Misuse("--report and -o name one file, expected two");
+  }
   MP_RETURN_IF_ERROR(CheckBasisFlag(flags.basis));
   // Flags first: a wrong one should not cost a pass over the data.
   const bool advise = !flags.training.schedule.empty();
@@ -137,7 +156,27 @@ absl::Status RunAnalyze(AnalyzeFlags flags) {
   }
   if (flags.bootstrap == 1) return Misuse("--bootstrap: is 1, expected 0 or at least 2 replicates");
 
+  if (flags.diagonal_only) {
+    if (flags.basis != "auto" && flags.basis != "diagonal") {
+      return Misuse(absl::StrCat("--basis: ", flags.basis,
+                                 " needs the covariance, which --diagonal-only leaves out"));
+    }
+    if (flags.shrink != "none" || flags.bootstrap > 0) {
+      return Misuse(
+          "--shrink and --bootstrap need the covariance, which --diagonal-only leaves out");
+    }
+  }
   if (!flags.shard.empty()) MP_RETURN_IF_ERROR(ParseShard(flags.shard, flags.data));
+  flags.ranks = RanksOfEnvironment();
+  if (flags.ranks.size > 1) {
+    if (flags.checkpoint.empty()) {
+      return Misuse(
+          absl::StrCat("mpirun has started ", flags.ranks.size,
+                       " processes for one analysis, which needs a folder for their parts "
+                       "that all of them see: give --checkpoint FOLDER"));
+    }
+    if (flags.shards == 0) flags.shards = flags.ranks.size;
+  }
   if (!flags.checkpoint.empty() != (flags.shards > 0)) {
     return Misuse("--checkpoint and --shards belong together: a folder, and how many parts");
   }
@@ -150,9 +189,12 @@ absl::Status RunAnalyze(AnalyzeFlags flags) {
     }
   }
 
+  flags.data.hash = !flags.output.empty();
   const auto begin = std::chrono::steady_clock::now();
   Analysis analysis;
-  MP_ASSIGN_OR_RETURN(analysis.spectrum, EstimateAndTest(flags, analysis));
+  MP_ASSIGN_OR_RETURN(std::optional<Spectrum> found, EstimateAndTest(flags, analysis));
+  if (!found) return absl::OkStatus();
+  analysis.spectrum = *std::move(found);
   Spectrum& spectrum = analysis.spectrum;
   if (flags.basis != "auto" && flags.basis != spectrum.recommended_basis) {
     spectrum.recommended_basis_reason = "asked for with --basis";
@@ -176,7 +218,14 @@ absl::Status RunAnalyze(AnalyzeFlags flags) {
   if (!flags.output.empty()) MP_RETURN_IF_ERROR(WriteSpectrum(spectrum, flags.output));
   analysis.seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  if (!flags.report.empty()) {
+    MP_ASSIGN_OR_RETURN(const std::string page, AnalysisHtml(analysis, CommandLine()));
+    MP_RETURN_IF_ERROR(WriteFileAtomically(flags.report, page));
+  }
   PrintAnalysis(analysis, flags.json, flags.output);
+  if (!flags.report.empty() && !flags.json) {
+    std::printf("%sreport in %s\n", flags.output.empty() ? "\n" : "", flags.report.c_str());
+  }
   return absl::OkStatus();
 }
 
@@ -210,6 +259,9 @@ Command MakeAnalyze(CLI::App& top) {
       ->type_name("B");
   AddInteger(*app, "--seed", flags->seed, 0, "of bootstrap and tests (default 1)")
       ->type_name("SEED");
+  app->add_flag("--diagonal-only", flags->diagonal_only,
+                "means and variances along the data's own axes only, as fast as the file can be "
+                "read and of any number of dimensions: no covariance, other bases or tests");
   app->add_flag("--no-gaussianity", flags->no_gaussianity,
                 "leave out the tests of normality and for several modes");
   app->add_flag("--scaling-curve", flags->scaling_curve,
@@ -223,7 +275,9 @@ Command MakeAnalyze(CLI::App& top) {
   app->add_option("--shard", flags->shard,
                   "analyze part I of N only; spectrum merge joins what they write")
       ->type_name("I/N");
-  AddInteger(*app, "--shards", flags->shards, 1, "with --checkpoint: in so many parts", 1'000'000)
+  AddInteger(*app, "--shards", flags->shards, 1,
+             "with --checkpoint: in so many parts (default under mpirun: one for each process)",
+             1'000'000)
       ->type_name("N");
   app->add_option(
          "--checkpoint", flags->checkpoint,
@@ -232,6 +286,11 @@ Command MakeAnalyze(CLI::App& top) {
       ->type_name("FOLDER");
   app->add_option("-o,--output", flags->output,
                   "spectrum file to write (.toml, with an .npz beside it)")
+      ->type_name("FILE");
+  app->add_option(
+         "--report", flags->report,
+         "HTML page to write: verdict, tests, channels, variances, covariance, and the curve "
+         "of --scaling-curve")
       ->type_name("FILE");
   app->add_flag("--json", flags->json, "print one JSON object");
   return {app, [flags] { return Report("analyze", RunAnalyze(*flags)); }};

@@ -1,15 +1,21 @@
 #include "planner/cli/command.h"
 
+#include <algorithm>
 #include <csignal>
 #include <cstdio>
 #include <filesystem>
 #include <system_error>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+#include "planner/base/file.h"
 #include "planner/base/status_macros.h"
 #include "planner/base/utf8.h"
+#include "planner/data/spool.h"
 
 namespace mergeplan::cli {
 namespace {
@@ -96,14 +102,38 @@ absl::Status CheckTomlOutput(const std::string& path, const std::vector<std::str
   return absl::OkStatus();
 }
 
+std::string CommandLine() {
+  const absl::StatusOr<std::string> raw = ReadFile("/proc/self/cmdline");
+  if (!raw.ok()) return "";
+  std::string out;
+  for (const absl::string_view word :
+       absl::StrSplit(absl::StripSuffix(*raw, std::string(1, '\0')), '\0')) {
+    if (out.empty()) {
+      out = "mergeplan";
+      continue;
+    }
+    const bool plain = !word.empty() && std::all_of(word.begin(), word.end(), [](char c) {
+      return absl::ascii_isalnum(static_cast<unsigned char>(c)) ||
+             absl::string_view("-_./:=,+@%").find(c) != absl::string_view::npos;
+    });
+    const std::string text = ReplaceInvalidUtf8(std::string(word));
+    absl::StrAppend(
+        &out, " ",
+        plain ? text : absl::StrCat("'", absl::StrReplaceAll(text, {{"'", "'\\''"}}), "'"));
+  }
+  return out;
+}
+
 int ExitCodeOf(const absl::Status& status) {
   if (status.ok()) return kDone;
+  if (absl::IsCancelled(status)) return kStopped;
   return status.GetPayload(kMisuseKey).has_value() ? kMisuse : kFailed;
 }
 
 int Report(std::string_view command, const absl::Status& status) {
   if (!status.ok()) {
-    const std::string line = absl::StrReplaceAll(std::string(status.message()), {{"\n", "; "}});
+    const std::string line =
+        absl::StrReplaceAll(NameStandardInput(std::string(status.message())), {{"\n", "; "}});
     std::fprintf(stderr, "mergeplan %s: %s\n", std::string(command).c_str(), line.c_str());
   }
   return ExitCodeOf(status);

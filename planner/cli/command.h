@@ -30,6 +30,10 @@ absl::Status CheckOutput(const std::string& path, const std::vector<std::string>
 // not overwrite an input or somebody else's. An empty path is fine.
 absl::Status CheckTomlOutput(const std::string& path, const std::vector<std::string>& inputs);
 
+// The line that this process was started with, quoted for a shell, its program by name only; empty
+// where the system does not tell.
+std::string CommandLine();
+
 // Prints "mergeplan COMMAND: message" as one line on stderr and gives the exit code.
 int Report(std::string_view command, const absl::Status& status);
 

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
@@ -14,7 +15,6 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "planner/base/status_macros.h"
-#include "planner/base/utf8.h"
 #include "planner/cli/command.h"
 #include "planner/cli/flags.h"
 #include "planner/cli/question.h"
@@ -28,7 +28,7 @@ namespace {
 
 struct FitFlags {
   DataFlags data;
-  std::string components = "1..8";
+  std::string components;  // empty: 1..8, as far as there are samples
   std::string covariance = "diagonal";
   int rank = 0;
   std::int64_t most_samples = 0;
@@ -81,31 +81,19 @@ absl::StatusOr<std::vector<CovarianceKind>> ParseKinds(const std::string& text) 
 struct Samples {
   std::vector<double> rows;
   int dimensions = 0;
-  std::int64_t seen = 0, kept = 0;
+  std::int64_t seen = 0, kept = 0, skipped = 0;
   Scaling scaling;
 };
 
 absl::StatusOr<Samples> ReadSamples(const FitFlags& flags) {
   Samples out;
-  std::optional<Scaling> asked;
-  if (!flags.data.scale.empty()) {
-    absl::StatusOr<Scaling> scaling = ParseScaling(flags.data.scale);
-    if (!scaling.ok()) {
-      return Misuse(absl::InvalidArgumentError(
-          absl::StrCat("--scale: ", std::string(scaling.status().message()))));
-    }
-    asked = *scaling;
-  }
   MP_ASSIGN_OR_RETURN(const std::unique_ptr<SampleSource> source, OpenFromFlags(flags.data));
   if (source->dimensions() > kMaxMixtureDimensions) {
     return absl::InvalidArgumentError(
         absl::StrCat(flags.data.input, ": has samples of ", source->dimensions(),
                      " values, expected at most ", kMaxMixtureDimensions));
   }
-  if (!asked) {
-    MP_ASSIGN_OR_RETURN(asked, ParseScaling(source->is_pixels() ? "-1:1" : "none"));
-  }
-  out.scaling = *asked;
+  MP_ASSIGN_OR_RETURN(out.scaling, ScalingOf(flags.data, *source));
   out.dimensions = static_cast<int>(source->dimensions());
   const std::int64_t most =
       flags.most_samples > 0 ? flags.most_samples : 4 * ReservoirCapacity(out.dimensions);
@@ -118,15 +106,58 @@ absl::StatusOr<Samples> ReadSamples(const FitFlags& flags) {
   }
   out.seen = kept.seen();
   out.kept = kept.kept();
+  out.skipped = source->skipped();
   out.rows = kept.TakeRows();
   for (double& value : out.rows) value = out.scaling.Apply(value);
   return out;
 }
 
+// The default stops short of one component for every sample; what was asked for is refused where
+// there are too few samples for it, before anything is fitted.
+absl::StatusOr<std::vector<int>> ComponentsFor(const FitFlags& flags, std::vector<int> components,
+                                               const Samples& samples) {
+  if (flags.components.empty()) {
+    const std::int64_t most = std::max<std::int64_t>(1, samples.kept - 1);
+    std::erase_if(components, [&](int k) { return k > most; });
+    return components;
+  }
+  const int most = *std::max_element(components.begin(), components.end());
+  if (most <= samples.kept) return components;
+  return Misuse(absl::StrCat("--components: up to ", most, " are asked for, but there are ",
+                             samples.kept, " samples to fit them to, expected at most ",
+                             samples.kept));
+}
+
+// "0.5, 0.3, 0.2", the first ones where there are many.
+std::string WeightsText(const std::vector<double>& weights) {
+  constexpr std::size_t kMost = 12;
+  const std::size_t shown = weights.size() > kMost ? kMost - 2 : weights.size();
+  std::string out =
+      absl::StrJoin(weights.begin(), weights.begin() + static_cast<std::ptrdiff_t>(shown), ", ",
+                    [](std::string* text, double w) { absl::StrAppend(text, absl::SixDigits(w)); });
+  if (shown < weights.size()) {
+    absl::StrAppend(&out, " and ", weights.size() - shown, " more down to ",
+                    absl::SixDigits(weights.back()), " (--json lists them)");
+  }
+  return out;
+}
+
+// Components that are a single sample or so: what lies far out takes one for itself.
+std::string LoneSamples(const MixtureSpec& spec, const Samples& samples) {
+  const auto lone = std::count_if(spec.weights.begin(), spec.weights.end(), [&](double w) {
+    return w * static_cast<double>(samples.kept) < 1.5;
+  });
+  if (lone == 0) return "";
+  return absl::StrCat(lone, lone == 1 ? " component holds" : " components hold",
+                      " a single sample: one far from all others, perhaps no part of the data, or "
+                      "too many components for so few samples");
+}
+
 absl::Status RunFit(const FitFlags& flags) {
   if (flags.data.input.empty()) return Misuse("no INPUT: give a file or folder of samples");
   MP_RETURN_IF_ERROR(CheckTomlOutput(flags.output, {flags.data.input}));
-  MP_ASSIGN_OR_RETURN(const std::vector<int> components, ParseComponents(flags.components));
+  MP_ASSIGN_OR_RETURN(std::vector<int> components,
+                      ParseComponents(flags.components.empty() ? "1..8" : flags.components));
   MP_ASSIGN_OR_RETURN(const std::vector<CovarianceKind> kinds, ParseKinds(flags.covariance));
   const bool low_rank = kinds.front() == CovarianceKind::kLowRank;
   if (low_rank != (flags.rank > 0)) {
@@ -135,6 +166,7 @@ absl::Status RunFit(const FitFlags& flags) {
   }
   const auto begin = std::chrono::steady_clock::now();
   MP_ASSIGN_OR_RETURN(const Samples samples, ReadSamples(flags));
+  MP_ASSIGN_OR_RETURN(components, ComponentsFor(flags, std::move(components), samples));
   MixtureFitOptions options;
   options.rank = flags.rank;
   options.restarts = flags.restarts;
@@ -142,24 +174,33 @@ absl::Status RunFit(const FitFlags& flags) {
   options.seed = static_cast<std::uint64_t>(flags.seed);
   options.threads = flags.data.threads;
   CatchInterrupts();
+  options.stop = [] { return Interrupted(); };
+  const std::string name_of_data = NameOfInput(flags.data);
   nlohmann::ordered_json rows = nlohmann::ordered_json::array();
   std::optional<MixtureFit> best;
-  if (!flags.json) {
-    std::printf("%s: %lld of %lld samples of %d values\n\n%-10s %11s %10s %16s %16s\n",
-                flags.data.input.c_str(), static_cast<long long>(samples.kept),
-                static_cast<long long>(samples.seen), samples.dimensions, "covariance",
-                "components", "parameters", "log-likelihood", "BIC");
-  }
+  const auto print_head = [&] {
+    std::printf("%s: %lld of %lld samples of %d values", name_of_data.c_str(),
+                static_cast<long long>(samples.kept), static_cast<long long>(samples.seen),
+                samples.dimensions);
+    if (samples.skipped > 0) {
+      std::printf(", %lld left out because they are not finite",
+                  static_cast<long long>(samples.skipped));
+    }
+    std::printf("\n\n%-10s %11s %10s %16s %16s\n", "covariance", "components", "parameters",
+                "log-likelihood", "BIC");
+  };
   for (const CovarianceKind kind : kinds) {
     for (const int k : components) {
-      if (Interrupted()) return absl::CancelledError("stopped; nothing was written");
       options.kind = kind;
       options.components = k;
       absl::StatusOr<MixtureFit> fit = FitMixture(samples.rows, samples.dimensions, options);
+      if (absl::IsCancelled(fit.status()))
+        return absl::CancelledError("stopped; nothing was written");
       if (!fit.ok()) {
         return absl::Status(fit.status().code(),
-                            absl::StrCat(flags.data.input, ": ", fit.status().message()));
+                            absl::StrCat(name_of_data, ": ", fit.status().message()));
       }
+      if (!flags.json && rows.empty()) print_head();
       const std::string name(ToString(kind));
       rows.push_back({{"covariance", name},
                       {"components", fit->spec.components},
@@ -178,7 +219,8 @@ absl::Status RunFit(const FitFlags& flags) {
       if (!best || fit->bic < best->bic) best = *std::move(fit);
     }
   }
-  best->spec.name = ReplaceInvalidUtf8(flags.data.input);
+  best->spec.name = name_of_data;
+  const std::string lone = LoneSamples(best->spec, samples);
   MP_ASSIGN_OR_RETURN(const GaussianMixture mixture, GaussianMixture::Create(best->spec));
   if (!flags.output.empty()) MP_RETURN_IF_ERROR(WriteMixture(mixture, flags.output));
   const double seconds =
@@ -187,23 +229,22 @@ absl::Status RunFit(const FitFlags& flags) {
     const nlohmann::ordered_json out = {{"source", best->spec.name},
                                         {"samples", samples.seen},
                                         {"samples_used", samples.kept},
+                                        {"skipped", samples.skipped},
                                         {"dimensions", samples.dimensions},
                                         {"scale", samples.scaling.text},
                                         {"components", best->spec.components},
                                         {"covariance", std::string(ToString(best->spec.kind))},
                                         {"bic", best->bic},
                                         {"weights", best->spec.weights},
+                                        {"remark", lone},
                                         {"fits", rows},
                                         {"seconds", seconds}};
     std::printf("%s\n", out.dump(2, ' ', false, nlohmann::json::error_handler_t::replace).c_str());
   } else {
     std::printf("\nleast BIC: %d components, %s covariance, weights %s; %.1f s\n",
                 best->spec.components, std::string(ToString(best->spec.kind)).c_str(),
-                absl::StrJoin(
-                    best->spec.weights, ", ",
-                    [](std::string* text, double w) { absl::StrAppend(text, absl::SixDigits(w)); })
-                    .c_str(),
-                seconds);
+                WeightsText(best->spec.weights).c_str(), seconds);
+    if (!lone.empty()) std::printf("%s\n", lone.c_str());
     if (!flags.output.empty()) std::printf("written to %s\n", flags.output.c_str());
   }
   return absl::OkStatus();
@@ -221,7 +262,7 @@ Command MakeMixture(CLI::App& top) {
   AddDataFlags(*app, flags->data);
   app->add_option("--components", flags->components,
                   "how many: a number, a range or a list, of which the least BIC is taken (default "
-                  "1..8)")
+                  "1..8, and fewer than samples)")
       ->type_name("K");
   app->add_option("--covariance", flags->covariance,
                   "diagonal (default), low-rank, full, or auto: diagonal or full")

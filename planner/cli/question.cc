@@ -34,8 +34,12 @@ void AddDataFlags(CLI::App& app, DataFlags& flags) {
   flags.app = &app;
   app.add_option("INPUT", flags.input,
                  ".npy, .npz, .safetensors, .pt, IDX (.gz), a folder of PNG/JPEG, WebDataset .tar "
-                 "files, a quoted pattern such as 'latents-*.npy', or - for standard input");
-  app.add_option("--array", flags.array, "which array of an .npz, tensor of a .safetensors or .pt")
+                 "files (pictures, .npy, .pth), a quoted pattern such as 'latents-*.npy', or - for "
+                 "standard input");
+  app.add_option(
+         "--array", flags.array,
+         "which array of an .npz, tensor of a .safetensors or .pt; of a tar, the ending of the "
+         "members that count, such as npy or latent.pth")
       ->type_name("NAME");
   app.add_option("--scale", flags.scale,
                  "range that pixels 0..255 are mapped onto, as LOW:HIGH, or none (default: -1:1 "
@@ -48,7 +52,9 @@ void AddDataFlags(CLI::App& app, DataFlags& flags) {
       ->type_name("N");
 }
 
-absl::StatusOr<std::unique_ptr<SampleSource>> OpenFromFlags(const DataFlags& flags) {
+namespace {
+
+absl::StatusOr<std::unique_ptr<SampleSource>> OpenWhole(const DataFlags& flags) {
   SamplesOptions samples;
   samples.array = flags.array;
   samples.skip_nonfinite = flags.skip_nonfinite;
@@ -56,9 +62,48 @@ absl::StatusOr<std::unique_ptr<SampleSource>> OpenFromFlags(const DataFlags& fla
   if (path == "-") {
     MP_ASSIGN_OR_RETURN(path, SpoolStandardInput());
   }
-  MP_ASSIGN_OR_RETURN(std::unique_ptr<SampleSource> source, OpenSamples(path, samples));
+  return OpenSamples(path, samples);
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<SampleSource>> OpenFromFlags(const DataFlags& flags) {
+  MP_ASSIGN_OR_RETURN(std::unique_ptr<SampleSource> source, OpenWhole(flags));
   if (flags.shards == 0) return source;
   return ShardOf(std::move(source), flags.shard, flags.shards, flags.skip_nonfinite);
+}
+
+std::string NameOfInput(const DataFlags& flags) {
+  return flags.input == "-" ? "standard input" : ReplaceInvalidUtf8(flags.input);
+}
+
+absl::StatusOr<std::string> HashOfInput(const std::string& input) {
+  std::error_code ec;
+  if (std::filesystem::is_regular_file(input, ec)) return Sha256OfFile(input);
+  if (input != "-") return std::string();
+  MP_ASSIGN_OR_RETURN(const std::string path, SpoolStandardInput());
+  return Sha256OfFile(path);
+}
+
+SpectrumPart PartOf(const DataFlags& flags, const SampleSource& whole, const std::string& sha256) {
+  SpectrumPart part;
+  part.source = NameOfInput(flags);
+  part.sha256 = sha256;
+  part.array = ReplaceInvalidUtf8(flags.array);
+  if (flags.shards > 1) {
+    part.of = flags.shards;
+    part.every = CutsEvery(whole, flags.skip_nonfinite);
+    part.numbers = {{flags.shard, flags.shard}};
+  }
+  return part;
+}
+
+absl::StatusOr<Scaling> ScalingOf(const DataFlags& flags, const SampleSource& source) {
+  if (flags.scale.empty()) return ParseScaling(source.is_pixels() ? "-1:1" : "none");
+  absl::StatusOr<Scaling> scaling = ParseScaling(flags.scale);
+  if (scaling.ok()) return scaling;
+  return Misuse(absl::InvalidArgumentError(
+      absl::StrCat("--scale: ", std::string(scaling.status().message()))));
 }
 
 EstimateOptions OptionsForBasis(const std::string& basis) {
@@ -69,24 +114,20 @@ EstimateOptions OptionsForBasis(const std::string& basis) {
 }
 
 absl::StatusOr<Spectrum> EstimateFromFlags(const DataFlags& flags, EstimateOptions options) {
-  if (!flags.scale.empty()) {
-    absl::StatusOr<Scaling> scaling = ParseScaling(flags.scale);
-    if (!scaling.ok())
-      return Misuse(absl::InvalidArgumentError(
-          absl::StrCat("--scale: ", std::string(scaling.status().message()))));
-    options.scaling = *scaling;
-  }
   options.threads = flags.threads;
-  // It is written into files, which hold UTF-8 only.
-  options.source = ReplaceInvalidUtf8(flags.input);
-  std::error_code ec;
-  if (std::filesystem::is_regular_file(flags.input, ec)) {
-    MP_ASSIGN_OR_RETURN(options.source_sha256, Sha256OfFile(flags.input));
+  options.source = NameOfInput(flags);
+  if (options.source_sha256.empty() && flags.hash) {
+    MP_ASSIGN_OR_RETURN(options.source_sha256, HashOfInput(flags.input));
   }
   if (flags.shards > 0) {
     absl::StrAppend(&options.source, " (part ", flags.shard, " of ", flags.shards, ")");
   }
-  MP_ASSIGN_OR_RETURN(std::unique_ptr<SampleSource> source, OpenFromFlags(flags));
+  MP_ASSIGN_OR_RETURN(std::unique_ptr<SampleSource> source, OpenWhole(flags));
+  MP_ASSIGN_OR_RETURN(options.scaling, ScalingOf(flags, *source));
+  options.parts = {PartOf(flags, *source, options.source_sha256)};
+  if (flags.shards > 0) {
+    source = ShardOf(std::move(source), flags.shard, flags.shards, flags.skip_nonfinite);
+  }
   options.reopen = [&flags] { return OpenFromFlags(flags); };
   return EstimateSpectrum(*source, options);
 }

@@ -25,14 +25,23 @@ struct DataFlags {
   bool skip_nonfinite = false;
   int threads = 0;
   int shard = 0, shards = 0;  // part `shard` of `shards`; 0: all of it
+  bool hash = true;           // into the result; takes as long as reading the data once more
 };
+// How files and messages call the data: as it was named, in UTF-8.
+std::string NameOfInput(const DataFlags& flags);
 // Opens the data, or its part.
 absl::StatusOr<std::unique_ptr<SampleSource>> OpenFromFlags(const DataFlags& flags);
+// The SHA-256 of a file or of what came in on standard input; empty for anything else.
+absl::StatusOr<std::string> HashOfInput(const std::string& input);
+// Which part of which data the flags mean. `whole` is all of it, opened; `sha256` is its hash.
+SpectrumPart PartOf(const DataFlags& flags, const SampleSource& whole, const std::string& sha256);
 void AddDataFlags(CLI::App& app, DataFlags& flags);
 
 // Reads and estimates. The flags say source, scaling and threads; everything else is as `options`
-// has it.
+// has it; the hash of the data is computed unless it is there.
 absl::StatusOr<Spectrum> EstimateFromFlags(const DataFlags& flags, EstimateOptions options);
+// What --scale says, or what is the default for this data. Misuse names the flag.
+absl::StatusOr<Scaling> ScalingOf(const DataFlags& flags, const SampleSource& source);
 // Which bases `--basis` asks for.
 EstimateOptions OptionsForBasis(const std::string& basis);
 

@@ -16,6 +16,11 @@
 #include "planner/spectrum/figures.h"
 
 namespace mergeplan::cli {
+namespace {
+
+constexpr double kLeastFactor = 1e-100, kLargestFactor = 1e100;
+
+}  // namespace
 
 absl::StatusOr<std::vector<CurvePoint>> ScalingCurve(const Basis& basis, const ModelSpec* spec,
                                                      const CurveOptions& options) {
@@ -52,6 +57,13 @@ absl::StatusOr<std::vector<CurvePoint>> ScalingCurve(const Basis& basis, const M
          {&scaled.variances, &scaled.variances_low, &scaled.variances_high}) {
       for (double& value : *values) value *= square;
     }
+    for (const double value : scaled.variances_high) {
+      if (std::isfinite(value)) continue;
+      return Misuse(absl::StrFormat(
+          "--scaling-curve: at the factor %.4g a variance is more than float64 can hold; give a "
+          "--scaling-range nearer to 1",
+          point.factor));
+    }
     SummarizeVariances(scaled);
     point.regime = scaled.regime;
     point.fraction_above_one = scaled.fraction_above_one;
@@ -86,14 +98,19 @@ absl::StatusOr<std::vector<CurvePoint>> ScalingCurve(const Basis& basis, const M
 
 absl::Status ParseRange(const std::string& text, CurveOptions& options) {
   const std::vector<std::string> ends = absl::StrSplit(text, ':');
-  if (ends.size() == 2 && absl::SimpleAtod(ends[0], &options.low) &&
-      absl::SimpleAtod(ends[1], &options.high) && 0 < options.low && options.low < options.high &&
-      options.low > 1e-100 && options.high < 1e100) {
-    return absl::OkStatus();
+  const bool read = ends.size() == 2 && absl::SimpleAtod(ends[0], &options.low) &&
+                    absl::SimpleAtod(ends[1], &options.high);
+  if (!read || !(0 < options.low && options.low < options.high)) {
+    return Misuse(absl::StrCat("--scaling-range: \"", text,
+                               "\" is no range, expected LOW:HIGH with 0 < LOW < HIGH, such as "
+                               "0.125:8"));
   }
-  return Misuse(absl::StrCat("--scaling-range: \"", text,
-                             "\" is no range, expected LOW:HIGH with 0 < LOW < HIGH, such as "
-                             "0.125:8"));
+  if (options.low < kLeastFactor || options.high > kLargestFactor) {
+    return Misuse(absl::StrFormat(
+        "--scaling-range: \"%s\" leaves %g:%g, beyond which float64 cannot hold the variances",
+        text, kLeastFactor, kLargestFactor));
+  }
+  return absl::OkStatus();
 }
 
 nlohmann::ordered_json CurveJson(const std::vector<CurvePoint>& curve) {

@@ -1,9 +1,15 @@
 #include "planner/cli/shards.h"
 
 #include <algorithm>
+#include <chrono>
+#include <cstddef>
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
+#include <memory>
+#include <optional>
 #include <system_error>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -31,48 +37,130 @@ absl::Status ParseShard(const std::string& text, DataFlags& flags) {
                              "\" is no part, expected I/N with 1 <= I <= N, such as 1/8"));
 }
 
-absl::StatusOr<Spectrum> EstimateInShards(const DataFlags& flags, const EstimateOptions& options,
-                                          int shards, const std::string& folder) {
-  MP_RETURN_IF_ERROR(MakeDirectories(folder));
-  MP_ASSIGN_OR_RETURN(const std::string fingerprint, FingerprintOfInput(flags.input));
-  EstimateOptions part_options = options;
-  part_options.want_pca = part_options.want_dct = false;
-  part_options.shrinkage_rule = "none";
-  CatchInterrupts();
-  std::vector<Spectrum> parts;
-  for (int k = 1; k <= shards; ++k) {
-    const std::string path = absl::StrCat(folder, "/part-", k, "-of-", shards, ".toml");
-    DataFlags part_flags = flags;
-    part_flags.shard = k;
-    part_flags.shards = shards;
+namespace {
+
+// The parts of one data set, as they lie in a folder.
+class Checkpoint {
+ public:
+  static absl::StatusOr<Checkpoint> Open(const DataFlags& flags, const EstimateOptions& options,
+                                         int shards, const std::string& folder) {
+    Checkpoint out(flags, options, shards, folder);
+    MP_RETURN_IF_ERROR(MakeDirectories(folder));
+    MP_ASSIGN_OR_RETURN(out.options_.source_sha256, FingerprintOfInput(flags.input));
+    MP_ASSIGN_OR_RETURN(out.whole_, OpenFromFlags(flags));
+    MP_ASSIGN_OR_RETURN(out.scaling_, ScalingOf(flags, *out.whole_));
+    return out;
+  }
+  const std::string& fingerprint() const { return options_.source_sha256; }
+  std::string PathOf(int k) const {
+    return absl::StrCat(folder_, "/part-", k, "-of-", shards_, ".toml");
+  }
+  // The part that lies there, if it is part k of this data; else it is to be made. Half of a pair
+  // that a kill left behind, other data, or another part count for nothing.
+  std::optional<Spectrum> Find(int k) const {
+    const std::string path = PathOf(k);
     std::error_code ec;
-    if (fs::exists(path, ec)) {
-      absl::StatusOr<Spectrum> there = ReadSpectrum(path);
-      // Half of a pair that a kill left behind, or other data: read again.
-      const bool same_scale =
-          there.ok() && (flags.scale.empty() || there->scaling.text == flags.scale);
-      if (there.ok() && there->source_sha256 == fingerprint && same_scale &&
-          there->confidence == options.confidence) {
-        parts.push_back(*std::move(there));
-        continue;
-      }
-      std::fprintf(stderr, "mergeplan analyze: %s is of other data or damaged; read anew\n",
-                   path.c_str());
+    if (!fs::exists(path, ec)) return std::nullopt;
+    absl::StatusOr<Spectrum> there = ReadSpectrum(path);
+    const std::vector<SpectrumPart> wanted = {PartOf(FlagsOf(k), *whole_, fingerprint())};
+    if (!there.ok() || there->parts != wanted || there->shape != whole_->shape() ||
+        there->scaling != scaling_ || there->confidence != options_.confidence ||
+        there->has_covariance() != options_.want_covariance) {
+      return std::nullopt;
     }
-    if (Interrupted()) {
-      return absl::CancelledError(absl::StrCat("stopped after ", k - 1, " of ", shards,
-                                               " parts; the same command goes on from there"));
+    return *std::move(there);
+  }
+  absl::StatusOr<Spectrum> FindOrMake(int k) const {
+    if (std::optional<Spectrum> there = Find(k)) return *std::move(there);
+    std::error_code ec;
+    if (fs::exists(PathOf(k), ec)) {
+      std::fprintf(stderr,
+                   "mergeplan analyze: %s is of other data, another part or damaged; read anew\n",
+                   PathOf(k).c_str());
     }
-    MP_ASSIGN_OR_RETURN(Spectrum part, EstimateFromFlags(part_flags, part_options));
-    part.source_sha256 = fingerprint;
-    MP_RETURN_IF_ERROR(WriteSpectrum(part, path));
-    parts.push_back(std::move(part));
+    MP_ASSIGN_OR_RETURN(Spectrum part, EstimateFromFlags(FlagsOf(k), options_));
+    MP_RETURN_IF_ERROR(WriteSpectrum(part, PathOf(k)));
+    return part;
+  }
+
+ private:
+  Checkpoint(const DataFlags& flags, const EstimateOptions& options, int shards,
+             const std::string& folder)
+      : flags_(flags), options_(options), shards_(shards), folder_(folder) {
+    options_.want_pca = options_.want_dct = false;
+    options_.shrinkage_rule = "none";
+  }
+  DataFlags FlagsOf(int k) const {
+    DataFlags flags = flags_;
+    flags.shard = k;
+    flags.shards = shards_;
+    return flags;
+  }
+
+  DataFlags flags_;
+  EstimateOptions options_;
+  int shards_;
+  std::string folder_;
+  std::unique_ptr<SampleSource> whole_;
+  Scaling scaling_;
+};
+
+int NumberIn(const char* variable, int otherwise) {
+  const char* text = std::getenv(variable);
+  int number = 0;
+  return text != nullptr && absl::SimpleAtoi(text, &number) ? number : otherwise;
+}
+
+absl::Status Stopped(int made, int of) {
+  return absl::CancelledError(absl::StrCat("stopped after ", made, " of ", of,
+                                           " parts; the same command goes on from there"));
+}
+
+}  // namespace
+
+Ranks RanksOfEnvironment() {
+  for (const auto& [size, rank] :
+       {std::pair{"OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK"}, {"PMI_SIZE", "PMI_RANK"}}) {
+    const Ranks out = {NumberIn(rank, -1), NumberIn(size, 0)};
+    if (out.size > 1 && 0 <= out.rank && out.rank < out.size) return out;
+  }
+  return {};
+}
+
+absl::StatusOr<std::optional<Spectrum>> EstimateInShards(const DataFlags& flags,
+                                                         const EstimateOptions& options, int shards,
+                                                         const std::string& folder,
+                                                         const Ranks& ranks) {
+  MP_ASSIGN_OR_RETURN(const Checkpoint checkpoint,
+                      Checkpoint::Open(flags, options, shards, folder));
+  CatchInterrupts();
+  std::vector<std::optional<Spectrum>> parts(static_cast<std::size_t>(shards));
+  int made = 0;
+  for (int k = 1; k <= shards; ++k) {
+    if ((k - 1) % ranks.size != ranks.rank) continue;
+    if (Interrupted()) return Stopped(made, shards);
+    MP_ASSIGN_OR_RETURN(parts[static_cast<std::size_t>(k - 1)], checkpoint.FindOrMake(k));
+    ++made;
+    if (ranks.rank > 0) parts[static_cast<std::size_t>(k - 1)].reset();
+  }
+  if (ranks.rank > 0) return std::optional<Spectrum>();
+  std::vector<Spectrum> all;
+  for (int k = 1; k <= shards; ++k) {
+    std::optional<Spectrum>& part = parts[static_cast<std::size_t>(k - 1)];
+    // Another rank's. Where that one fails, mpirun ends this one.
+    while (!part && !(part = checkpoint.Find(k))) {
+      if (Interrupted()) return Stopped(made, shards);
+      std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    }
+    all.push_back(*std::move(part));
+    part.reset();
   }
   EstimateOptions merge_options = options;
   merge_options.threads = flags.threads;
-  merge_options.source = ReplaceInvalidUtf8(flags.input);
-  merge_options.source_sha256 = fingerprint;
-  return MergeSpectra(parts, merge_options);
+  merge_options.source = NameOfInput(flags);
+  merge_options.source_sha256 = checkpoint.fingerprint();
+  MP_ASSIGN_OR_RETURN(Spectrum merged, MergeSpectra(all, merge_options));
+  return std::optional<Spectrum>(std::move(merged));
 }
 
 }  // namespace mergeplan::cli

@@ -60,6 +60,7 @@ absl::Status RunMerge(const MergeFlags& flags) {
     spectrum.recommended_basis_reason = "asked for with --basis";
     spectrum.recommended_basis = flags.basis;
   }
+  MP_ASSIGN_OR_RETURN(analysis.incomplete, MissingParts(spectrum.parts));
   MP_ASSIGN_OR_RETURN(analysis.chosen, spectrum.FindBasis(spectrum.recommended_basis));
   MP_ASSIGN_OR_RETURN(analysis.channels, DescribeChannels(spectrum));
   analysis.per_channel = flags.per_channel;

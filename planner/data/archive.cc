@@ -75,6 +75,21 @@ absl::Status ArchiveReader::Fault(const std::string& where, const char* what) co
 absl::StatusOr<std::unique_ptr<ArchiveReader>> ArchiveReader::OpenZip(const std::string& path) {
   return Open(path, true);
 }
+absl::StatusOr<std::unique_ptr<ArchiveReader>> ArchiveReader::OpenZipBytes(
+    std::string_view bytes, const std::string& name) {
+  archive* handle = archive_read_new();
+  if (handle == nullptr) {
+    return absl::ResourceExhaustedError(absl::StrCat(name, ": no memory to read the archive"));
+  }
+  std::unique_ptr<ArchiveReader> reader(new ArchiveReader(name, handle));
+  reader->zip_ = true;
+  reader->file_bytes_ = static_cast<std::int64_t>(bytes.size());
+  archive_read_support_format_zip_seekable(handle);
+  if (archive_read_open_memory(handle, bytes.data(), bytes.size()) != ARCHIVE_OK) {
+    return reader->Fault(name, "cannot be opened");
+  }
+  return reader;
+}
 absl::StatusOr<std::unique_ptr<ArchiveReader>> ArchiveReader::OpenTar(const std::string& path) {
   return Open(path, false);
 }

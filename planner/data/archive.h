@@ -20,6 +20,9 @@ class ArchiveReader {
  public:
   // The zip is read through its directory at the end (stored and deflated members, zip64).
   static absl::StatusOr<std::unique_ptr<ArchiveReader>> OpenZip(const std::string& path);
+  // A zip in memory, which must stay; `name` is what errors call it.
+  static absl::StatusOr<std::unique_ptr<ArchiveReader>> OpenZipBytes(std::string_view bytes,
+                                                                     const std::string& name);
   // Plain or gzipped; archives written one behind the other in a file are read as one. A plain tar
   // that does not end in a block of zeros is refused: its end is missing.
   static absl::StatusOr<std::unique_ptr<ArchiveReader>> OpenTar(const std::string& path);

@@ -2,8 +2,8 @@
 
 #include <cstddef>
 #include <cstring>
+#include <deque>
 #include <map>
-#include <memory>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -16,10 +16,14 @@ namespace mergeplan {
 namespace {
 
 constexpr std::size_t kMostValues = 1'000'000;
+constexpr std::size_t kMostNameBytes = std::size_t{64} << 20;  // of all tensors together
 constexpr int kDeepest = 32;
 
 struct Value;
-using Ref = std::shared_ptr<Value>;
+// Into the machine's pool, which owns all values: containers may hold each other, or themselves, so
+// nothing else could free them, and freeing a deep nest one inside the other would use up the
+// stack.
+using Ref = Value*;
 
 // What may lie on the machine's stack.
 struct Value {
@@ -91,10 +95,9 @@ class Machine {
   }
 
   Ref Push(Kind kind) {
-    auto value = std::make_shared<Value>();
-    value->kind = kind;
-    stack_.push_back(value);
-    return value;
+    pool_.emplace_back().kind = kind;
+    stack_.push_back(&pool_.back());
+    return stack_.back();
   }
   absl::Status PushText(std::int64_t size) {
     if (size < 0) return Wrong("a text of negative length");
@@ -104,7 +107,7 @@ class Machine {
   }
   absl::StatusOr<Ref> Pop() {
     if (stack_.empty()) return Wrong("an instruction without operand");
-    Ref out = std::move(stack_.back());
+    const Ref out = stack_.back();
     stack_.pop_back();
     return out;
   }
@@ -315,41 +318,66 @@ class Machine {
   std::string_view bytes_;
   const std::string& where_;
   std::size_t at_ = 0, steps_ = 0;
+  std::deque<Value> pool_;  // never moved, so that pointers stay
   std::vector<Ref> stack_;
   std::map<std::int64_t, Ref> memo_;
 };
 
-// Tensors below `value`; a container may hold itself, hence the depth.
-void Collect(const Ref& value, const std::string& name, int depth, std::vector<TorchTensor>& out) {
-  if (depth > kDeepest || out.size() > kMostValues) return;
-  const auto below = [&](const std::string& key) {
-    return name.empty() ? key : absl::StrCat(name, ".", key);
-  };
-  if (value->kind == Kind::kTensor) {
-    out.push_back(value->tensor);
-    out.back().name = name;
-  } else if (value->kind == Kind::kDict) {
-    for (std::size_t k = 0; k + 1 < value->items.size(); k += 2) {
-      const Value& key = *value->items[k];
-      Collect(value->items[k + 1],
-              below(key.kind == Kind::kNumber ? absl::StrCat(key.number) : key.text), depth + 1,
-              out);
+// The tensors below a value. Containers may hold themselves, or one another many times over, hence
+// the limits.
+class Collector {
+ public:
+  explicit Collector(const std::string& where) : where_(where) {}
+
+  absl::Status Collect(const Value& value, const std::string& name, int depth) {
+    if (depth > kDeepest) return Wrong(absl::StrCat("more than ", kDeepest, " levels of nesting"));
+    bytes_ += name.size();
+    if (++visited_ > kMostValues || bytes_ > kMostNameBytes) {
+      return Wrong("more entries than any file of tensors has");
     }
-  } else if (value->kind == Kind::kList || value->kind == Kind::kTuple) {
-    for (std::size_t k = 0; k < value->items.size(); ++k) {
-      Collect(value->items[k], below(absl::StrCat(k)), depth + 1, out);
+    const auto below = [&](const std::string& key) {
+      return name.empty() ? key : absl::StrCat(name, ".", key);
+    };
+    if (value.kind == Kind::kTensor) {
+      found_.push_back(value.tensor);
+      found_.back().name = name;
+    } else if (value.kind == Kind::kDict) {
+      for (std::size_t k = 0; k + 1 < value.items.size(); k += 2) {
+        const Value& key = *value.items[k];
+        const std::string text = key.kind == Kind::kNumber ? absl::StrCat(key.number) : key.text;
+        MP_RETURN_IF_ERROR(Collect(*value.items[k + 1], below(text), depth + 1));
+      }
+    } else if (value.kind == Kind::kList || value.kind == Kind::kTuple) {
+      for (std::size_t k = 0; k < value.items.size(); ++k) {
+        MP_RETURN_IF_ERROR(Collect(*value.items[k], below(absl::StrCat(k)), depth + 1));
+      }
     }
+    return absl::OkStatus();
   }
-}
+  std::vector<TorchTensor> TakeFound() { return std::move(found_); }
+
+ private:
+  absl::Status Wrong(const std::string& what) const {
+    return absl::InvalidArgumentError(
+        absl::StrCat(where_, ": its pickle has ", what,
+                     ", expected a tensor or a dictionary of tensors: save the tensor itself, "
+                     "torch.save(latents, FILE)"));
+  }
+
+  const std::string& where_;
+  std::vector<TorchTensor> found_;
+  std::size_t visited_ = 0, bytes_ = 0;
+};
 
 }  // namespace
 
 absl::StatusOr<std::vector<TorchTensor>> ReadTensorPickle(std::string_view bytes,
                                                           const std::string& where) {
-  MP_ASSIGN_OR_RETURN(const Ref top, Machine(bytes, where).Run());
-  std::vector<TorchTensor> out;
-  Collect(top, "", 0, out);
-  return out;
+  Machine machine(bytes, where);
+  MP_ASSIGN_OR_RETURN(const Ref top, machine.Run());
+  Collector collector(where);
+  MP_RETURN_IF_ERROR(collector.Collect(*top, "", 0));
+  return collector.TakeFound();
 }
 
 }  // namespace mergeplan

@@ -21,6 +21,7 @@
 #include "planner/base/status_macros.h"
 #include "planner/data/archive.h"
 #include "planner/data/image.h"
+#include "planner/data/latents.h"
 #include "planner/data/npy.h"
 #include "planner/data/source.h"
 
@@ -46,6 +47,11 @@ std::string Extension(std::string_view name) {
 bool IsPictureName(std::string_view name) {
   const std::string extension = Extension(name);
   return extension == ".png" || extension == ".jpg" || extension == ".jpeg";
+}
+
+bool IsLatentName(std::string_view name) {
+  const std::string extension = Extension(name);
+  return extension == ".npy" || extension == ".pth" || extension == ".pt";
 }
 
 bool IsTarName(std::string_view name) {
@@ -74,44 +80,69 @@ class Others {
   std::map<std::string, std::int64_t> counts_;
 };
 
-// Pictures one after another, all of the first one's shape.
+// A picture, or in a tar a latent.
+struct Piece {
+  bool is_latent = false;
+  Image image;    // where not
+  Latent latent;  // where so
+  const std::vector<std::int64_t>& shape() const { return is_latent ? latent.shape : image.shape; }
+};
+
+// Pictures or latents one after another, all of the first one's kind and shape.
 class PictureSource : public CheckedSource {
  public:
   using CheckedSource::CheckedSource;
 
   // Decodes the first picture, which tells the shape.
   absl::Status Start(std::optional<std::int64_t> size) {
-    MP_ASSIGN_OR_RETURN(pending_, Next(image_, first_));
+    MP_ASSIGN_OR_RETURN(pending_, Next(piece_, first_));
     if (!pending_) return absl::InternalError(absl::StrCat(name(), ": has no picture"));
-    return Describe(image_.shape, true, size, false);
+    are_latents_ = piece_.is_latent;
+    return Describe(piece_.shape(), !are_latents_ || piece_.latent.is_pixels, size, are_latents_);
   }
 
  protected:
   // Decodes the next picture and says what errors call it; false at the end.
-  virtual absl::StatusOr<bool> Next(Image& image, std::string& where) = 0;
+  virtual absl::StatusOr<bool> Next(Piece& piece, std::string& where) = 0;
 
   absl::StatusOr<int> Fill(double* rows, int most) override {
     std::string where;
     for (int filled = 0; filled < most; ++filled) {
       if (!pending_) {
-        MP_ASSIGN_OR_RETURN(const bool more, Next(image_, where));
+        MP_ASSIGN_OR_RETURN(const bool more, Next(piece_, where));
         if (!more) return filled;
-        if (image_.shape != shape()) {
+        if (piece_.is_latent != are_latents_) {
+          return absl::InvalidArgumentError(absl::StrCat(
+              where, ": is ", piece_.is_latent ? "an array" : "a picture", ", but ", first_,
+              are_latents_ ? " is an array" : " is a picture",
+              ": say which of them to read by the ending of their names, such as --array npy"));
+        }
+        if (are_latents_ && piece_.shape() != shape()) {
           return absl::InvalidArgumentError(
-              absl::StrCat(where, ": is a picture of the shape ", ShapeText(image_.shape),
+              absl::StrCat(where, ": has the shape ", ShapeText(piece_.shape()), ", expected ",
+                           ShapeText(shape()), " as in ", first_,
+                           ": where these are of two kinds, say which to read by the ending of "
+                           "their names, such "
+                           "as --array latent.npy"));
+        }
+        if (piece_.shape() != shape()) {
+          return absl::InvalidArgumentError(
+              absl::StrCat(where, ": is a picture of the shape ", ShapeText(piece_.shape()),
                            ", expected ", ShapeText(shape()), " as in ", first_,
                            ": bring all pictures to one size, and all to grey or all to colour"));
         }
       }
       pending_ = false;
-      rows = std::copy(image_.values.begin(), image_.values.end(), rows);
+      rows = are_latents_
+                 ? std::copy(piece_.latent.values.begin(), piece_.latent.values.end(), rows)
+                 : std::copy(piece_.image.values.begin(), piece_.image.values.end(), rows);
     }
     return most;
   }
 
  private:
-  Image image_;
-  bool pending_ = false;
+  Piece piece_;
+  bool pending_ = false, are_latents_ = false;
   std::string first_;  // what errors call the first picture
 };
 
@@ -121,7 +152,7 @@ class FolderSource : public PictureSource {
       : PictureSource(std::move(folder), options), names_(std::move(names)) {}
 
  protected:
-  absl::StatusOr<bool> Next(Image& image, std::string& where) override {
+  absl::StatusOr<bool> Next(Piece& piece, std::string& where) override {
     if (next_ == names_.size()) return false;
     where = (fs::path(name()) / names_[next_++]).string();
     std::error_code ec;
@@ -131,7 +162,7 @@ class FolderSource : public PictureSource {
           where, ": has ", bytes, " bytes, expected a picture of at most ", kMostFileBytes));
     }
     MP_ASSIGN_OR_RETURN(const std::string file, ReadFile(where));
-    MP_RETURN_IF_ERROR(DecodeImage(file, where, image));
+    MP_RETURN_IF_ERROR(DecodeImage(file, where, piece.image));
     return true;
   }
 
@@ -143,10 +174,14 @@ class FolderSource : public PictureSource {
 class TarSource : public PictureSource {
  public:
   TarSource(std::vector<std::string> paths, const SamplesOptions& options)
-      : PictureSource(paths.front(), options), paths_(std::move(paths)) {}
+      : PictureSource(paths.front(), options), paths_(std::move(paths)) {
+    if (!options.array.empty()) {
+      ending_ = options.array[0] == '.' ? options.array : "." + options.array;
+    }
+  }
 
  protected:
-  absl::StatusOr<bool> Next(Image& image, std::string& where) override {
+  absl::StatusOr<bool> Next(Piece& piece, std::string& where) override {
     for (;;) {
       if (tar_ == nullptr) {
         if (next_ == paths_.size()) return false;
@@ -157,32 +192,37 @@ class TarSource : public PictureSource {
       MP_ASSIGN_OR_RETURN(const bool more, tar_->Next());
       if (!more) {
         if (found_ == 0) {
-          return absl::InvalidArgumentError(absl::StrCat(tar_->path(), ": holds no picture (found ",
-                                                         others_.Text(),
-                                                         "), expected members in PNG or JPEG"));
+          return absl::InvalidArgumentError(absl::StrCat(
+              tar_->path(), ": holds no picture or array",
+              ending_.empty() ? "" : absl::StrCat(" whose name ends in ", ending_), " (found ",
+              others_.Text(), "), expected members in PNG or JPEG, or .npy or .pth"));
         }
         tar_ = nullptr;
         continue;
       }
       where = tar_->where();
-      MP_ASSIGN_OR_RETURN(const bool picture, Member(image, where));
-      if (!picture) continue;
+      MP_ASSIGN_OR_RETURN(const bool taken, Member(piece, where));
+      if (!taken) continue;
       ++found_;
       return true;
     }
   }
 
  private:
-  // Decodes the current member; false where it is no picture.
-  absl::StatusOr<bool> Member(Image& image, const std::string& where) {
+  // Decodes the current member; false where it is neither picture nor array.
+  absl::StatusOr<bool> Member(Piece& piece, const std::string& where) {
     const std::string base = BaseName(tar_->member());
     if (base.empty() || base[0] == '.') return false;
-    const bool named = IsPictureName(base);
+    if (!ending_.empty() && !base.ends_with(ending_) && "." + base != ending_) {
+      others_.Add(base);
+      return false;
+    }
+    const bool latent = IsLatentName(base), named = IsPictureName(base) || latent;
     if (tar_->is_link()) {
       if (!named) return false;
       return absl::InvalidArgumentError(
           absl::StrCat(where,
-                       ": is a link, expected the picture itself: make the archive with tar "
+                       ": is a link, expected the file itself: make the archive with tar "
                        "--dereference --hard-dereference"));
     }
     constexpr std::size_t kStep = std::size_t{1} << 16;
@@ -195,19 +235,25 @@ class TarSource : public PictureSource {
       if (n == 0) break;
       if (old == 0 && !named && FormatOfImage(file_) == ImageFormat::kNone) break;
       if (static_cast<std::int64_t>(file_.size()) > kMostFileBytes) {
-        return absl::InvalidArgumentError(
-            absl::StrCat(where, ": is larger than ", kMostFileBytes, " bytes, expected a picture"));
+        return absl::InvalidArgumentError(absl::StrCat(where, ": is larger than ", kMostFileBytes,
+                                                       " bytes, expected a picture or an array"));
       }
+    }
+    piece.is_latent = latent;
+    if (latent) {
+      MP_RETURN_IF_ERROR(DecodeLatent(file_, where, piece.latent));
+      return true;
     }
     if (!named && FormatOfImage(file_) == ImageFormat::kNone) {
       others_.Add(base);
       return false;
     }
-    MP_RETURN_IF_ERROR(DecodeImage(file_, where, image));
+    MP_RETURN_IF_ERROR(DecodeImage(file_, where, piece.image));
     return true;
   }
 
   std::vector<std::string> paths_;
+  std::string ending_;  // of the members that count; empty: all
   std::size_t next_ = 0;
   std::unique_ptr<ArchiveReader> tar_;
   std::int64_t found_ = 0;
@@ -289,6 +335,11 @@ absl::StatusOr<std::unique_ptr<SampleSource>> OpenFolderSamples(const std::strin
     std::sort(listing.tars.begin(), listing.tars.end());
     for (std::string& tar : listing.tars) tar = (fs::path(path) / tar).string();
     return OpenTarSamples(std::move(listing.tars), options);
+  }
+  if (!options.array.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(path, ": is a folder of pictures, expected an .npz, or tars, with --array ",
+                     Printable(options.array, 80), ": leave --array out"));
   }
   if (listing.pictures.empty()) {
     return absl::InvalidArgumentError(

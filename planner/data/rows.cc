@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -32,6 +33,92 @@ bool IsPixels(const ElementType& type, absl::Span<const std::int64_t> shape) {
   return type.kind == 'u' && type.size == 1 && shape.size() > 1;
 }
 
+// A file descriptor that is closed at the end.
+class Descriptor {
+ public:
+  explicit Descriptor(int fd) : fd_(fd) {}
+  Descriptor(Descriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  Descriptor& operator=(Descriptor&&) = delete;
+  ~Descriptor() {
+    if (fd_ >= 0) ::close(fd_);
+  }
+  int get() const { return fd_; }
+
+ private:
+  int fd_;
+};
+
+// Rows by pread. A mapping of the file would save one copy of what is in the cache anyway, and end
+// the process with SIGBUS where somebody shortens the file meanwhile.
+class PlainRows : public RowFile {
+ public:
+  PlainRows(std::string name, Descriptor file, std::int64_t offset, const ElementType& type,
+            std::int64_t rows, std::int64_t dimensions)
+      : name_(std::move(name)),
+        file_(std::move(file)),
+        offset_(offset),
+        type_(type),
+        rows_(rows),
+        dimensions_(dimensions) {}
+
+  std::int64_t rows() const override { return rows_; }
+  bool fits_float() const override {
+    return type_.kind == 'f' ? type_.size <= 4 : type_.kind == 'V' || type_.size <= 2;
+  }
+  absl::Status Read(std::int64_t first, std::int64_t count, float* out) const override {
+    return ReadAs(first, count, out);
+  }
+  absl::Status Read(std::int64_t first, std::int64_t count, double* out) const override {
+    return ReadAs(first, count, out);
+  }
+
+ private:
+  template <typename T>
+  absl::Status ReadAs(std::int64_t first, std::int64_t count, T* out) const {
+    const std::size_t width = static_cast<std::size_t>(type_.size);
+    std::size_t left = static_cast<std::size_t>(count * dimensions_);
+    std::int64_t at = offset_ + first * dimensions_ * type_.size;
+    if (type_.kind == 'f' && width == sizeof(T) && !type_.big_endian) {
+      return ReadBytes(reinterpret_cast<char*>(out), left * width, at);
+    }
+    std::vector<char> raw(std::min(left * width, kChunk));
+    while (left > 0) {
+      const std::size_t now = std::min(left, raw.size() / width);
+      MP_RETURN_IF_ERROR(ReadBytes(raw.data(), now * width, at));
+      DecodeElements(type_, raw.data(), now, out);
+      out += now;
+      at += static_cast<std::int64_t>(now * width);
+      left -= now;
+    }
+    return absl::OkStatus();
+  }
+  absl::Status ReadBytes(char* out, std::size_t size, std::int64_t at) const {
+    while (size > 0) {
+      const ssize_t n = ::pread(file_.get(), out, size, static_cast<off_t>(at));
+      if (n < 0 && errno == EINTR) continue;
+      if (n < 0) return absl::ErrnoToStatus(errno, absl::StrCat(name_, ": reading failed"));
+      if (n == 0) {
+        return absl::DataLossError(absl::StrCat(name_,
+                                                ": became shorter while it was read, ended "
+                                                "at byte ",
+                                                at, ", expected ", rows_, " samples"));
+      }
+      out += n;
+      at += n;
+      size -= static_cast<std::size_t>(n);
+    }
+    return absl::OkStatus();
+  }
+
+  std::string name_;
+  Descriptor file_;
+  std::int64_t offset_;
+  ElementType type_;
+  std::int64_t rows_, dimensions_;
+};
+
 class RowSource : public CheckedSource {
  public:
   RowSource(std::unique_ptr<ByteStream> in, const ElementType& type, const SamplesOptions& options)
@@ -43,8 +130,16 @@ class RowSource : public CheckedSource {
         Describe(std::move(sample), IsPixels(type_, shape), shape[0], MayBeNonfinite(type_)));
     samples_ = shape[0];
     chunk_.resize(kChunk);
+    if (in_->is_plain_file()) {
+      Descriptor again(::open(in_->name().c_str(), O_RDONLY | O_CLOEXEC));
+      if (again.get() >= 0) {
+        plain_.emplace(in_->name(), std::move(again), in_->position(), type_, samples_,
+                       dimensions());
+      }
+    }
     return absl::OkStatus();
   }
+  const RowFile* row_file() const override { return plain_ ? &*plain_ : nullptr; }
 
   absl::Status Skip(std::int64_t count) override {
     count = std::min(count, samples_ - next_);
@@ -86,23 +181,7 @@ class RowSource : public CheckedSource {
   std::int64_t samples_ = 0;
   std::int64_t next_ = 0;
   std::vector<char> chunk_;
-};
-
-// A file descriptor that is closed at the end.
-class Descriptor {
- public:
-  explicit Descriptor(int fd) : fd_(fd) {}
-  Descriptor(Descriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  Descriptor& operator=(Descriptor&&) = delete;
-  ~Descriptor() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  int get() const { return fd_; }
-
- private:
-  int fd_;
+  std::optional<PlainRows> plain_;
 };
 
 // The rest of `in`, at most `bytes`, in a file without a name, which vanishes when it is closed.
@@ -242,8 +321,11 @@ absl::StatusOr<std::unique_ptr<SampleSource>> OpenRows(std::unique_ptr<ByteStrea
 }
 
 absl::StatusOr<std::unique_ptr<SampleSource>> OpenNpySamples(std::unique_ptr<ByteStream> in,
-                                                             const SamplesOptions& options) {
-  MP_ASSIGN_OR_RETURN(const NpyHeader header, ReadNpyHeader(*in));
+                                                             const SamplesOptions& options,
+                                                             bool one_sample) {
+  MP_ASSIGN_OR_RETURN(NpyHeader header, ReadNpyHeader(*in));
+  // One more axis at the front changes no place, in either order.
+  if (one_sample) header.shape.insert(header.shape.begin(), 1);
   // Says what is wrong with the shape before any value is read.
   MP_RETURN_IF_ERROR(SampleShape(header.type, header.shape, in->name()).status());
   const std::int64_t bytes = header.count * header.type.size;

@@ -23,6 +23,7 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr char kMetadata[] = "__metadata__";
+constexpr int kDeepest = 8;
 
 struct DtypeSize {
   const char* name;
@@ -43,7 +44,11 @@ std::string DtypeList() {
 absl::StatusOr<Json> ParseObject(std::string_view text, const std::string& where) {
   std::set<std::string> keys;
   std::string twice;
+  bool deep = false;
   const Json::parser_callback_t watch = [&](int depth, Json::parse_event_t event, Json& parsed) {
+    // What is nested is not kept: printing or copying it would use up the stack.
+    if (depth > kDeepest) deep = true;
+    if (deep) return false;
     if (event == Json::parse_event_t::key && depth == 1) {
       std::string key = parsed.get<std::string>();
       if (!keys.insert(key).second) twice = std::move(key);
@@ -55,6 +60,10 @@ absl::StatusOr<Json> ParseObject(std::string_view text, const std::string& where
     json = Json::parse(text, watch);
   } catch (const Json::exception&) {
     return absl::DataLossError(absl::StrCat(where, ": is no valid JSON"));
+  }
+  if (deep) {
+    return absl::DataLossError(
+        absl::StrCat(where, ": is nested more than ", kDeepest, " levels deep, expected tensors"));
   }
   if (!json.is_object()) {
     return absl::DataLossError(

@@ -21,8 +21,9 @@ namespace mergeplan {
 namespace {
 
 constexpr std::string_view kExpected =
-    ", expected .npy, .npz, .safetensors, .pt, IDX (.npy, IDX and tar also gzipped), a .tar of PNG "
-    "or JPEG, or a folder of PNG, JPEG or .tar files";
+    ", expected .npy, .npz, .safetensors, .pt, IDX (.npy, IDX and tar also gzipped), a .tar of "
+    "PNG, "
+    "JPEG, .npy or .pth, or a folder of PNG, JPEG or .tar files";
 
 absl::StatusOr<std::unique_ptr<SampleSource>> OpenNpzSamples(const std::string& path,
                                                              const SamplesOptions& options) {
@@ -59,7 +60,6 @@ absl::StatusOr<std::unique_ptr<SampleSource>> OpenSamples(const std::string& pat
     return OpenGlob(path, options);
   }
   if (std::filesystem::is_directory(path, ec)) {
-    MP_RETURN_IF_ERROR(no_array("a folder"));
     return OpenFolderSamples(path, options);
   }
   MP_ASSIGN_OR_RETURN(std::unique_ptr<ByteStream> in, OpenFile(path));
@@ -86,8 +86,21 @@ absl::StatusOr<std::unique_ptr<SampleSource>> OpenSamples(const std::string& pat
     return OpenIdxSamples(std::move(in), options);
   }
   if (LooksLikeTar(start)) {
-    MP_RETURN_IF_ERROR(no_array("a tar archive"));
     return OpenTarSamples({path}, options);
+  }
+  // A pickle, by its first instruction; that of PyTorch before 1.6 begins with a certain number.
+  if (start.substr(0, 1) == "\x80" && start.size() > 2 && start[1] >= 2 && start[1] <= 5) {
+    constexpr std::string_view kOldTorch("\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19", 12);
+    if (start.substr(2, kOldTorch.size()) == kOldTorch) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          path,
+          ": is in the format of torch.save before PyTorch 1.6, which is no zip archive; expected "
+          "the present one: torch.save(torch.load(OLD), NEW) writes it"));
+    }
+    return absl::InvalidArgumentError(absl::StrCat(
+        path,
+        ": is a Python pickle, which would have to be run to be read; expected an array: "
+        "write it with numpy.save or torch.save"));
   }
   if (FormatOfImage(start) != ImageFormat::kNone) {
     return absl::InvalidArgumentError(

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 
@@ -13,8 +14,23 @@ namespace mergeplan {
 
 struct SamplesOptions {
   std::string
-      array;  // which array of an .npz; empty: the only one, or an error that lists the names
+      array;  // which array of an .npz; empty: the only one, or an error that lists the names. Of a
+              // tar: the ending of the members that count, such as npy or latent.pth
   bool skip_nonfinite = false;  // leave out samples with NaN or infinity instead of failing
+  bool keep_nonfinite = false;  // hand them out: somebody else looks
+};
+
+// Rows of a plain file, of which any may be read at any time, from several threads at once.
+class RowFile {
+ public:
+  virtual ~RowFile() = default;
+  virtual std::int64_t rows() const = 0;
+  // Does float hold every value that can be stored, without rounding?
+  virtual bool fits_float() const = 0;
+  // Puts rows first .. first + count - 1 into `out` (count x dimensions), as stored; NaN and
+  // infinity too. DATA_LOSS where the file has become shorter.
+  virtual absl::Status Read(std::int64_t first, std::int64_t count, float* out) const = 0;
+  virtual absl::Status Read(std::int64_t first, std::int64_t count, double* out) const = 0;
 };
 
 // A stream of samples of one shape, in the order of the file. Values are as stored (pixels 0..255);
@@ -38,6 +54,9 @@ class SampleSource {
   // Passes over the next `count` samples (fewer at the end) without looking at them; at the start
   // only. By reading, unless the format can do better.
   virtual absl::Status Skip(std::int64_t count);
+  // The same samples in any order, where they lie in a plain file row by row; else null. Valid as
+  // long as the source; nothing that one reads moves the other.
+  virtual const RowFile* row_file() const { return nullptr; }
   // Samples left out so far because they were not finite.
   virtual std::int64_t skipped() const = 0;
 
@@ -45,9 +64,10 @@ class SampleSource {
 };
 
 // Opens .npy, .npz, .safetensors, .pt (torch.save of tensors), IDX (with or without gzip), a folder
-// of PNG/JPEG (sorted by name, recursively), a WebDataset .tar of PNG/JPEG, or a folder of such
-// .tar files (in order). The content decides, not the file's name, where it can. A path with *, ?
-// or [ that is no file is a pattern: all files that match, sorted, one behind the other.
+// of PNG/JPEG (sorted by name, recursively), a WebDataset .tar of PNG/JPEG or of .npy/.pth with one
+// sample in each, or a folder of such .tar files (in order). The content decides, not the file's
+// name, where it can. A path with *, ? or [ that is no file is a pattern: all files that match,
+// sorted, one behind the other.
 absl::StatusOr<std::unique_ptr<SampleSource>> OpenSamples(const std::string& path,
                                                           const SamplesOptions& options);
 

@@ -74,9 +74,11 @@ class EverySource : public SampleSource {
 
 }  // namespace
 
+bool CutsEvery(const SampleSource& source, bool every) { return every || !source.size(); }
+
 std::unique_ptr<SampleSource> ShardOf(std::unique_ptr<SampleSource> source, int index, int count,
                                       bool every) {
-  if (every || !source->size()) {
+  if (CutsEvery(*source, every)) {
     return std::make_unique<EverySource>(std::move(source), index, count);
   }
   // Without forming n * index, which could overflow.

@@ -11,6 +11,8 @@ namespace mergeplan {
 // (not read, where the file can be wound forward) and those behind never read; else every count-th.
 // The parts are disjoint, and together they are all. With `every` it is every count-th in any case,
 // as it must be where samples are left out. Samples left out are counted by the first part only.
+// Is it every count-th?
+bool CutsEvery(const SampleSource& source, bool every);
 std::unique_ptr<SampleSource> ShardOf(std::unique_ptr<SampleSource> source, int index, int count,
                                       bool every);
 

@@ -52,7 +52,7 @@ absl::Status CheckedSource::Describe(std::vector<std::int64_t> shape, bool is_pi
   shape_ = std::move(shape);
   is_pixels_ = is_pixels;
   size_ = size;
-  may_be_nonfinite_ = may_be_nonfinite;
+  may_be_nonfinite_ = may_be_nonfinite && !keep_nonfinite_;
   return absl::OkStatus();
 }
 

@@ -29,7 +29,9 @@ class CheckedSource : public SampleSource {
 
  protected:
   CheckedSource(std::string name, const SamplesOptions& options)
-      : name_(std::move(name)), skip_nonfinite_(options.skip_nonfinite) {}
+      : name_(std::move(name)),
+        skip_nonfinite_(options.skip_nonfinite),
+        keep_nonfinite_(options.keep_nonfinite) {}
 
   // Fills up to `most` rows and returns how many; 0 at the end, after checking it.
   virtual absl::StatusOr<int> Fill(double* rows, int most) = 0;
@@ -47,7 +49,7 @@ class CheckedSource : public SampleSource {
   absl::Status Nonfinite(absl::Span<double> rows, const double* begin, int bad_row, int filled);
 
   std::string name_;  // what errors call it
-  bool skip_nonfinite_;
+  bool skip_nonfinite_, keep_nonfinite_;
   std::vector<std::int64_t> shape_;
   std::int64_t dimensions_ = 0;
   bool is_pixels_ = false;
@@ -60,9 +62,11 @@ class CheckedSource : public SampleSource {
 
 // An .npy, plain or inside a gzip file or an .npz. Rows of C order are streamed. In Fortran order
 // the values of a sample lie far apart: a plain file is read at several places at once, any other
-// stream goes into an unnamed file in the folder for temporary files first.
+// stream goes into an unnamed file in the folder for temporary files first. With `one_sample` all
+// of the array is one sample.
 absl::StatusOr<std::unique_ptr<SampleSource>> OpenNpySamples(std::unique_ptr<ByteStream> in,
-                                                             const SamplesOptions& options);
+                                                             const SamplesOptions& options,
+                                                             bool one_sample = false);
 
 // An IDX file, plain or gzipped.
 absl::StatusOr<std::unique_ptr<SampleSource>> OpenIdxSamples(std::unique_ptr<ByteStream> in,

@@ -10,9 +10,18 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 
 namespace mergeplan {
 namespace {
+
+constexpr char kName[] = "standard input";
+
+// Where it lies, once it does.
+std::string& PathOfSpool() {
+  static std::string path;
+  return path;
+}
 
 absl::StatusOr<std::string> Spool() {
   std::error_code ec;
@@ -46,7 +55,8 @@ absl::StatusOr<std::string> Spool() {
     }
   }
   // The descriptor stays open: it is what keeps the file.
-  return absl::StrCat("/proc/self/fd/", file);
+  PathOfSpool() = absl::StrCat("/proc/self/fd/", file);
+  return PathOfSpool();
 }
 
 }  // namespace
@@ -54,6 +64,13 @@ absl::StatusOr<std::string> Spool() {
 absl::StatusOr<std::string> SpoolStandardInput() {
   static const absl::StatusOr<std::string> path = Spool();
   return path;
+}
+
+std::string NameStandardInput(std::string message) {
+  if (PathOfSpool().empty()) return message;
+  const std::string once = absl::StrCat(kName, ": ");
+  message = absl::StrReplaceAll(message, {{PathOfSpool(), kName}});
+  return absl::StrReplaceAll(message, {{absl::StrCat(once, once), once}});
 }
 
 }  // namespace mergeplan

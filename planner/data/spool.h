@@ -12,4 +12,7 @@ namespace mergeplan {
 // FAILED_PRECONDITION and the system's errors, with the folder named.
 absl::StatusOr<std::string> SpoolStandardInput();
 
+// `message` with "standard input" in place of that path, which nobody has asked for by name.
+std::string NameStandardInput(std::string message);
+
 }  // namespace mergeplan

@@ -109,12 +109,12 @@ absl::StatusOr<std::unique_ptr<SampleSource>> OpenSafetensors(std::unique_ptr<By
   MP_ASSIGN_OR_RETURN(std::size_t n, in->Read(reinterpret_cast<char*>(raw), 8));
   std::int64_t length = 0;
   for (int k = 7; k >= 0; --k) length = length << 8 | raw[k];
-  if (n < 8 || length < 2 || length > kMostSafetensorsHeader || !in->size() ||
-      8 + length > *in->size()) {
+  // LooksLikeSafetensors has seen that the length is possible.
+  if (n < 8 || !in->size() || length > *in->size() - 8) {
     return absl::DataLossError(
-        absl::StrCat(where,
-                     ": the safetensors header is longer than the file, expected an intact "
-                     "file"));
+        absl::StrCat(where, ": begins with the length of its safetensors header, ", length,
+                     " bytes, but has ", in->size().value_or(0),
+                     " bytes in all; it is truncated, expected an intact file: fetch it again"));
   }
   std::string text(static_cast<std::size_t>(length), '\0');
   MP_ASSIGN_OR_RETURN(n, in->Read(text.data(), text.size()));
@@ -141,8 +141,18 @@ absl::StatusOr<bool> IsTorchFile(const std::string& path) {
 
 absl::StatusOr<std::unique_ptr<SampleSource>> OpenTorchFile(const std::string& path,
                                                             const SamplesOptions& options) {
-  MP_ASSIGN_OR_RETURN(std::unique_ptr<ArchiveReader> reader, ArchiveReader::OpenZip(path));
-  MP_RETURN_IF_ERROR(reader->Next().status());
+  return OpenTorch([&] { return ArchiveReader::OpenZip(path); }, path, false, options);
+}
+
+absl::StatusOr<std::unique_ptr<SampleSource>> OpenTorch(const TorchOpener& open,
+                                                        const std::string& path, bool one_sample,
+                                                        const SamplesOptions& options) {
+  MP_ASSIGN_OR_RETURN(std::unique_ptr<ArchiveReader> reader, open());
+  MP_ASSIGN_OR_RETURN(const bool any, reader->Next());
+  if (!any || !absl::EndsWith(reader->member(), "data.pkl")) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        path, ": is a zip archive, but none that torch.save writes, expected a tensor"));
+  }
   const std::string prefix =
       reader->member().substr(0, reader->member().size() - std::string("data.pkl").size());
   constexpr std::size_t kMostPickle = std::size_t{64} << 20;
@@ -181,7 +191,7 @@ absl::StatusOr<std::unique_ptr<SampleSource>> OpenTorchFile(const std::string& p
                                             " elements; the file is damaged"));
   }
   const std::string wanted = absl::StrCat(prefix, "data/", tensor.storage);
-  MP_ASSIGN_OR_RETURN(reader, ArchiveReader::OpenZip(path));
+  MP_ASSIGN_OR_RETURN(reader, open());
   while (true) {
     MP_ASSIGN_OR_RETURN(const bool more, reader->Next());
     if (!more) {
@@ -200,8 +210,9 @@ absl::StatusOr<std::unique_ptr<SampleSource>> OpenTorchFile(const std::string& p
   }
   std::unique_ptr<ByteStream> in = ArchiveReader::Stream(std::move(reader));
   MP_RETURN_IF_ERROR(in->Skip(tensor.offset * type.size));
-  return OpenRows(std::make_unique<Window>(std::move(in), count * type.size), type, tensor.shape,
-                  options);
+  std::vector<std::int64_t> shape = tensor.shape;
+  if (one_sample) shape.insert(shape.begin(), 1);
+  return OpenRows(std::make_unique<Window>(std::move(in), count * type.size), type, shape, options);
 }
 
 }  // namespace mergeplan

@@ -1,10 +1,12 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
 
 #include "absl/status/statusor.h"
+#include "planner/data/archive.h"
 #include "planner/data/samples.h"
 #include "planner/data/stream.h"
 
@@ -23,5 +25,11 @@ absl::StatusOr<std::unique_ptr<SampleSource>> OpenSafetensors(std::unique_ptr<By
 absl::StatusOr<bool> IsTorchFile(const std::string& path);
 absl::StatusOr<std::unique_ptr<SampleSource>> OpenTorchFile(const std::string& path,
                                                             const SamplesOptions& options);
+// The same from wherever `open`, which is called twice, finds the archive that errors call `name`.
+// With `one_sample` all of the tensor is one sample.
+using TorchOpener = std::function<absl::StatusOr<std::unique_ptr<ArchiveReader>>()>;
+absl::StatusOr<std::unique_ptr<SampleSource>> OpenTorch(const TorchOpener& open,
+                                                        const std::string& name, bool one_sample,
+                                                        const SamplesOptions& options);
 
 }  // namespace mergeplan

@@ -15,8 +15,12 @@ namespace mergeplan {
 namespace {
 
 constexpr Eigen::Index kMardiaDimensions = 20;
+// Fewer cannot be tested (univariate.h).
+constexpr std::int64_t kLeastSamples = 8;
+// Variances whose square, and the fourth moment beside it, keep their digits in float64.
+constexpr double kLeastVariance = 1e-140, kLargestVariance = 1e145;
 
-AxisTests TestAxes(const Basis& basis, std::int64_t samples, double level) {
+AxisTests TestAxes(const Basis& basis, std::int64_t samples, double unit, double level) {
   AxisTests out;
   out.basis = basis.name;
   const double n = static_cast<double>(samples);
@@ -24,9 +28,12 @@ AxisTests TestAxes(const Basis& basis, std::int64_t samples, double level) {
   const double largest = basis.variances.empty()
                              ? 0
                              : *std::max_element(basis.variances.begin(), basis.variances.end());
-  for (std::size_t i = 0; i < basis.kurtosis.size(); ++i) {
+  for (std::size_t i = 0; samples >= kLeastSamples && i < basis.kurtosis.size(); ++i) {
     // What is left of a direction without variance is rounding.
     if (!(basis.variances[i] > 1e-20 * largest)) continue;
+    // What is stored, of which the moments were taken, is in other units.
+    const double variance = basis.variances[i] / unit / unit;
+    if (!(variance > kLeastVariance && variance < kLargestVariance)) continue;
     ++out.tested;
     p.push_back(SkewnessPValue(basis.skewness[i], n));
     p.push_back(KurtosisPValue(basis.kurtosis[i], n));
@@ -44,6 +51,25 @@ AxisTests TestAxes(const Basis& basis, std::int64_t samples, double level) {
     if (adjusted[k] < level) ++(k % 2 == 0 ? out.skewness_rejected : out.kurtosis_rejected);
   }
   return out;
+}
+
+// Why nothing could be tested; empty where something was.
+std::string Untested(const Gaussianity& g, const Spectrum& spectrum, bool varies) {
+  if (spectrum.samples < kLeastSamples) {
+    return absl::StrFormat("%d samples are too few, expected at least %d", spectrum.samples,
+                           kLeastSamples);
+  }
+  const bool axes =
+      std::any_of(g.axes.begin(), g.axes.end(), [](const AxisTests& a) { return a.tested > 0; });
+  if (axes) return "";
+  if (!varies) return "the data is constant";
+  const std::vector<double>& variances = spectrum.diagonal.variances;
+  const double largest = *std::max_element(variances.begin(), variances.end());
+  return absl::StrFormat(
+      "the data varies, but its variances (up to %.2g) are too %s for float64 to hold what the "
+      "tests "
+      "need; multiply the data by a factor that brings its values near 1",
+      largest, largest < 1 ? "small" : "large");
 }
 
 std::string Words(const Gaussianity& g, std::int64_t samples) {
@@ -102,13 +128,21 @@ absl::StatusOr<Gaussianity> Test(const Spectrum& spectrum, std::vector<double> r
   out.rows = static_cast<std::int64_t>(rows.size() / d);
   for (const Basis* basis : spectrum.Bases()) {
     if (basis->kurtosis.empty()) continue;
-    out.axes.push_back(TestAxes(*basis, spectrum.samples, options.level));
+    out.axes.push_back(
+        TestAxes(*basis, spectrum.samples, spectrum.scaling.multiply, options.level));
   }
   // Centred, and in units of the largest value: neither offset nor unit takes digits.
   double largest = 0;
+  bool varies = false;
+  for (std::size_t k = d; k < rows.size() && !varies; ++k) varies = rows[k] != rows[k - d];
   for (std::size_t k = 0; k < rows.size(); ++k) {
     rows[k] = spectrum.scaling.Apply(rows[k]) - spectrum.mean[k % d];
     largest = std::max(largest, std::abs(rows[k]));
+  }
+  if (const std::string why = Untested(out, spectrum, varies); !why.empty()) {
+    out.verdict = "untested";
+    out.words = absl::StrCat("whether the data is normal was not tested: ", why);
+    return out;
   }
   if (largest > 0 && std::isfinite(largest)) {
     for (double& value : rows) value /= largest;

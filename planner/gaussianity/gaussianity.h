@@ -15,7 +15,9 @@ namespace mergeplan {
 // Skewness and kurtosis along every axis of one basis, over all samples.
 struct AxisTests {
   std::string basis;
-  int tested = 0;                                    // axes with variance
+  // Axes with variance, whose fourth moments fit into float64, of samples that are enough for a
+  // test.
+  int tested = 0;
   int skewness_rejected = 0, kurtosis_rejected = 0;  // at the level, after Holm over both
   double smallest_p = 1;                             // after Holm over both
   double largest_skewness = 0;                       // of the largest size, with its sign
@@ -31,8 +33,9 @@ struct Gaussianity {
   // The smallest p-value of all tests: Holm within every kind of test, Bonferroni over the kinds.
   double p = 1;
   bool rejected = false;  // p < level: not normal
-  std::string verdict;    // "gaussian", "not-gaussian" or "multimodal"
-  std::string words;      // what that means, one or two sentences
+  // "gaussian", "not-gaussian", "multimodal", or "untested" where no test could be made (p is 1).
+  std::string verdict;
+  std::string words;  // what that means, one or two sentences
 };
 
 struct GaussianityOptions {
@@ -43,7 +46,8 @@ struct GaussianityOptions {
 // Is the data normal, and if not, has it several modes? `rows` (n x d, row-major) are samples as
 // stored, all or a random part of those behind the spectrum (reservoir.h); used up.
 //
-// "gaussian" says that nothing here tells it from normal data: with few samples that is little.
+// "gaussian" says that nothing here tells it from normal data: with few samples that is little, and
+// with fewer than 8, or without variance, it is "untested", with the reason in words.
 // With very many samples no real data is normal, so `axes` and `words` say how far it is from it,
 // too. "multimodal" has two ways: the dip test along directions found on other samples, valid
 // whatever the shape of a single mode; or a Gaussian mixture of well separated components that fits

@@ -196,6 +196,7 @@ absl::StatusOr<Ended> OneStart(absl::Span<const double> rows, int d, double floo
   out.state.floor = floor;
   out.state.means.resize(d, options.components);
   while (out.iterations < options.most_iterations) {
+    if (options.stop && options.stop()) return absl::CancelledError("stopped before the fit ended");
     MP_RETURN_IF_ERROR(MaximisationStep(rows, responsibilities, threads, out.state));
     MP_ASSIGN_OR_RETURN(const double now,
                         ExpectationStep(out.state, rows, threads, responsibilities, nullptr));
@@ -210,28 +211,64 @@ absl::StatusOr<Ended> OneStart(absl::Span<const double> rows, int d, double floo
   return out;
 }
 
+// The mean over the dimensions of the variance, and of that of the values between the percentiles 1
+// and 99 (without at least one at either end). Where the latter is nothing, as for data that is
+// constant but for a few samples, it is the former.
+struct Variances {
+  double all = 0, inner = 0;
+};
+
+Variances MeanVariances(absl::Span<const double> rows, int d) {
+  const std::size_t n = rows.size() / static_cast<std::size_t>(d);
+  const auto variance = [](absl::Span<const double> values) {
+    // About the first value, so that what is constant has no variance.
+    const double count = static_cast<double>(values.size());
+    double mean = 0, sum = 0;
+    for (const double v : values) mean += (v - values[0]) / count;
+    for (const double v : values) sum += (v - values[0] - mean) * (v - values[0] - mean);
+    return sum / count;
+  };
+  // As many as settle a scale; all would cost as much as an iteration.
+  constexpr std::size_t kMost = 100'000;
+  const std::size_t step = (n + kMost - 1) / kMost;
+  Variances out;
+  std::vector<double> column(n), some;
+  for (int i = 0; i < d; ++i) {
+    for (std::size_t k = 0; k < n; ++k) {
+      column[k] = rows[k * static_cast<std::size_t>(d) + static_cast<std::size_t>(i)];
+    }
+    out.all += variance(column) / d;
+    some.clear();
+    for (std::size_t k = 0; k < n; k += step) some.push_back(column[k]);
+    const std::size_t cut = some.size() < 10 ? 0 : std::max<std::size_t>(1, some.size() / 100);
+    const auto low = some.begin() + static_cast<std::ptrdiff_t>(cut);
+    const auto high = some.end() - static_cast<std::ptrdiff_t>(cut);
+    if (cut > 0) {
+      std::nth_element(some.begin(), low, some.end());
+      std::nth_element(low, high, some.end());
+    }
+    out.inner += variance({&*low, static_cast<std::size_t>(high - low)}) / d;
+  }
+  if (!(out.inner > 0)) out.inner = out.all;
+  return out;
+}
+
 absl::StatusOr<MixtureFit> Fit(absl::Span<const double> rows, int d,
                                const MixtureFitOptions& options) {
   MP_RETURN_IF_ERROR(Check(rows, d, options));
   const double n = static_cast<double>(rows.size()) / d;
-  double variance = 0;
-  for (int i = 0; i < d; ++i) {
-    // About the first sample, so that what is constant has no variance.
-    const double first = rows[static_cast<std::size_t>(i)];
-    double mean = first, sum = 0;
-    for (std::size_t k = static_cast<std::size_t>(i); k < rows.size(); k += d) {
-      mean += (rows[k] - first) / n;
-    }
-    for (std::size_t k = static_cast<std::size_t>(i); k < rows.size(); k += d) {
-      sum += (rows[k] - mean) * (rows[k] - mean);
-    }
-    variance += sum / n / d;
-  }
-  const double floor = options.floor * variance;
-  if (!(floor > 0) || !std::isfinite(variance)) {
+  const Variances variances = MeanVariances(rows, d);
+  const double floor = options.floor * variances.inner;
+  if (!(floor > 0) || !std::isfinite(variances.all)) {
+    bool alike = true;
+    const std::size_t width = static_cast<std::size_t>(d);
+    for (std::size_t k = width; alike && k < rows.size(); ++k) alike = rows[k] == rows[k % width];
     return absl::InvalidArgumentError(
-        variance > 0 ? "the samples' variance is out of float64's range; scale them first"
-                     : "all samples are alike, expected some variance to fit a mixture to");
+        alike ? "all samples are alike, expected some variance to fit a mixture to"
+              : absl::StrCat("the samples' variance is ",
+                             std::isfinite(variances.all) ? "below" : "beyond",
+                             " what float64 can hold; multiply the data by a factor that brings "
+                             "its values near 1 first"));
   }
   const int threads = ThreadCount(options.threads);
   Ended best;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -17,10 +18,13 @@ struct MixtureFitOptions {
   int most_iterations = 200;
   double tolerance = 1e-6;  // ends where an iteration gains less log-likelihood per sample
   // No variance (of kFull and kLowRank: no eigenvalue) falls below this share of the data's mean
-  // variance, so that no component can close in on a single sample.
+  // variance, so that no component can close in on a single sample. The farthest percent of the
+  // values at either end of every dimension do not count, or a single sample far out would lift the
+  // floor above what all others are like.
   double floor = 1e-6;
   std::uint64_t seed = 1;
-  int threads = 0;  // 0: one per processor
+  int threads = 0;             // 0: one per processor
+  std::function<bool()> stop;  // asked between iterations: true ends the fit with CANCELLED
 };
 
 struct MixtureFit {

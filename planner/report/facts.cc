@@ -40,6 +40,7 @@ absl::Status CheckSpectrum(const Spectrum& spectrum) {
   for (const auto& [name, matrix] :
        {std::pair{"covariance", &spectrum.covariance}, std::pair{"vectors", &spectrum.vectors}}) {
     if (matrix == &spectrum.vectors && !spectrum.has_pca()) continue;
+    if (matrix == &spectrum.covariance && !spectrum.has_covariance()) continue;
     if (matrix->size() != static_cast<size_t>(d) * d) {
       return absl::InvalidArgumentError(absl::StrFormat(
           "array %s of the spectrum has %d entries, expected %d x %d", name, matrix->size(), d, d));

@@ -61,6 +61,7 @@ struct StrategyResult {
 struct ReportInput {
   std::string title;
   const Spectrum* spectrum = nullptr;      // may be absent: its sections say so
+  bool channels_with_spectrum = true;      // list them in its section
   const PlanDocument* plan = nullptr;      // may be absent where there are strategies
   std::vector<StrategyResult> strategies;  // in the order to show
   std::uint64_t seed = 0;                  // of the sample images

@@ -53,7 +53,7 @@ constexpr std::size_t kMostChannels = 64;
 // without positions, whose values are no channels to anybody).
 std::string ChannelTable(const Spectrum& spectrum) {
   const absl::StatusOr<ChannelReport> report = DescribeChannels(spectrum);
-  if (!report.ok() || report->scaling_factor == 0) return "";
+  if (!report.ok() || report->scaling_factor == 0 || report->interval == "none") return "";
   std::string out = absl::StrCat(
       "<p>To mean 0 and variance 1: (x − ", NumberHtml(report->shift_factor, 5), ") · ",
       NumberHtml(report->scaling_factor, 5), " (shift and scaling factor, standard errors ",
@@ -163,7 +163,8 @@ std::string SpectrumSection(const ReportInput& input, const ReportFacts& facts) 
                {regime,
                 absl::StrCat(Grouped(above), " of ", Grouped(d), " (",
                              Percent(static_cast<double>(above) / d), ")"),
-                NumberHtml(*most), NumberHtml(*least), Percent(basis->off_diagonal_energy),
+                NumberHtml(*most), NumberHtml(*least),
+                spectrum->has_covariance() ? Percent(basis->off_diagonal_energy) : "–",
                 NumberHtml(FiguresOf(*basis, spectrum->confidence).effective_rank)});
   }
   out += kCloseTable;
@@ -173,13 +174,13 @@ std::string SpectrumSection(const ReportInput& input, const ReportFacts& facts) 
                     reason.empty() ? "" : ": ", Escape(reason),
                     reason.empty() || reason.back() != '.' ? "." : "", "</p>\n");
   }
-  out += ChannelTable(*spectrum);
+  if (input.channels_with_spectrum) out += ChannelTable(*spectrum);
   return absl::StrCat(out, "</section>\n");
 }
 
 absl::StatusOr<std::string> CovarianceSection(const ReportInput& input) {
   const Spectrum* spectrum = input.spectrum;
-  if (spectrum == nullptr) return "";
+  if (spectrum == nullptr || !spectrum->has_covariance()) return "";
   const int d = spectrum->dimensions();
   const std::string open = "<section>\n<h2>Covariance</h2>\n";
   if (d == 1) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <limits>
 #include <numeric>
 
 #include "absl/strings/str_cat.h"
@@ -89,11 +90,12 @@ absl::StatusOr<ChannelReport> DescribeChannels(const Spectrum& spectrum) {
   for (std::size_t i = 0; i < d; ++i) {
     Group& own = groups[group_of[i]];
     const double a = spectrum.mean[i] - own.mean, b = spectrum.mean[i] - all.mean;
-    const double* row = spectrum.covariance.data() + i * d;
     own.spread += a * a;
-    own.within += row[i];
+    own.within += spectrum.diagonal.variances[i];
     all.spread += b * b;
-    all.within += row[i];
+    all.within += spectrum.diagonal.variances[i];
+    if (!spectrum.has_covariance()) continue;
+    const double* row = spectrum.covariance.data() + i * d;
     for (std::size_t j = 0; j < d; ++j) {
       all.pairs += row[j];
       all.squares += row[j] * row[j];
@@ -108,6 +110,14 @@ absl::StatusOr<ChannelReport> DescribeChannels(const Spectrum& spectrum) {
   const double n = static_cast<double>(spectrum.samples);
   for (std::size_t c = 0; c < channels; ++c) report.channels.push_back(Describe(groups[c], n));
   report.all = Describe(all, n);
+  if (!spectrum.has_covariance()) {
+    report.interval = "none";
+    const auto forget = [](ChannelStatistics& s) {
+      s.mean_error = s.deviation_error = s.effective = std::numeric_limits<double>::quiet_NaN();
+    };
+    std::for_each(report.channels.begin(), report.channels.end(), forget);
+    forget(report.all);
+  }
   SetFactors(report);
   return report;
 }

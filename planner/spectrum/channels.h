@@ -42,8 +42,8 @@ struct ChannelReport {
   double scaling_factor = 0, scaling_factor_error = 0;  // 0: the data has no variance
   double shift_factor = 0, shift_factor_error = 0;
   double scaling_factor_uncentred = 0;  // 1 / root of the mean square
-  // How deviation_error was made: "gaussian" (from the covariance, as if the data were normal) or
-  // "fourth-moment".
+  // How deviation_error was made: "gaussian" (from the covariance, as if the data were normal),
+  // "fourth-moment", or "none": without the covariance no error is known, and all are NaN.
   std::string interval = "gaussian";
 };
 

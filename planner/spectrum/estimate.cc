@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <new>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -11,6 +12,7 @@
 #include "absl/strings/str_join.h"
 #include "planner/base/status_macros.h"
 #include "planner/spectrum/batches.h"
+#include "planner/spectrum/diagonal_pass.h"
 #include "planner/spectrum/finish.h"
 #include "planner/spectrum/moments.h"
 #include "planner/spectrum/parallel.h"
@@ -24,7 +26,7 @@ absl::Status Annotate(const absl::Status& status, const std::string& source) {
   return absl::Status(status.code(), absl::StrCat(source, ": ", status.message()));
 }
 
-absl::StatusOr<int> CheckedDimensions(const std::vector<std::int64_t>& shape) {
+absl::StatusOr<int> CheckedDimensions(const std::vector<std::int64_t>& shape, bool covariance) {
   std::int64_t d = 1;
   for (const std::int64_t extent : shape) {
     if (extent <= 0) {
@@ -33,13 +35,74 @@ absl::StatusOr<int> CheckedDimensions(const std::vector<std::int64_t>& shape) {
     }
     d = extent > (std::int64_t{1} << 40) / d ? std::int64_t{1} << 40 : d * extent;
   }
+  if (!covariance) {
+    if (d <= kMaxDiagonalDimensions) return static_cast<int>(d);
+    return absl::InvalidArgumentError(absl::StrCat("samples of shape ", absl::StrJoin(shape, "x"),
+                                                   " have more than ", kMaxDiagonalDimensions,
+                                                   " dimensions, the most that are analysed"));
+  }
   if (d > kMaxDimensions) {
     return absl::InvalidArgumentError(absl::StrCat(
         "samples of shape ", absl::StrJoin(shape, "x"), " have more than ", kMaxDimensions,
-        " dimensions, the most whose covariance (d x d numbers) is computed; reduce the samples "
-        "first: crop or shrink the images, or encode them to latents"));
+        " dimensions, the most whose covariance (d x d numbers) is computed; give --diagonal-only "
+        "for "
+        "the variances alone, or reduce the samples first: crop or shrink the images, or encode "
+        "them "
+        "to latents"));
   }
   return static_cast<int>(d);
+}
+
+// Fewer than two samples have no variance.
+absl::Status CheckCount(const Spectrum& spectrum) {
+  if (spectrum.samples >= 2) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "holds ", spectrum.samples, spectrum.samples == 1 ? " sample" : " samples",
+      spectrum.skipped > 0 ? absl::StrCat(" beside ", spectrum.skipped, " left out as not finite")
+                           : "",
+      "; a variance needs at least 2 samples"));
+}
+
+// Mean and variances along the data's own axes only.
+absl::Status EstimateDiagonal(SampleSource& source, const EstimateOptions& options, int d,
+                              const Kernels& kernels, int threads, Spectrum& spectrum) {
+  if (options.want_pca || options.want_dct || options.shrinkage_rule != "none" ||
+      options.bootstrap > 0) {
+    return absl::InvalidArgumentError(
+        "other bases, shrinkage and bootstrap need the covariance, which was not asked for");
+  }
+  std::vector<double> mean, m2;
+  MP_ASSIGN_OR_RETURN(const std::optional<DiagonalMoments> fast,
+                      ReadDiagonalMoments(source, d, threads));
+  if (fast) {
+    spectrum.samples = fast->count;
+    mean = fast->mean;
+    m2 = fast->m2;
+    spectrum.diagonal.skewness = fast->Skewness();
+    spectrum.diagonal.kurtosis = fast->Kurtosis();
+  } else {
+    MomentAccumulator moments(d, /*with_covariance=*/false, threads, kernels);
+    BatchReader reader(source, d);
+    while (true) {
+      MP_ASSIGN_OR_RETURN(const int count, reader.Next());
+      if (count == 0) break;
+      MP_RETURN_IF_ERROR(moments.Add(reader.samples(count), count));
+    }
+    spectrum.samples = moments.count();
+    spectrum.skipped = source.skipped();
+    mean = moments.Mean();
+    m2 = moments.m2();
+    spectrum.diagonal.skewness = moments.Skewness();
+    spectrum.diagonal.kurtosis = moments.Kurtosis();
+  }
+  MP_RETURN_IF_ERROR(CheckCount(spectrum));
+  const double square = spectrum.scaling.multiply * spectrum.scaling.multiply;
+  for (const double value : mean) spectrum.mean.push_back(spectrum.scaling.Apply(value));
+  for (const double value : m2) {
+    spectrum.diagonal.variances.push_back(square * value /
+                                          static_cast<double>(spectrum.samples - 1));
+  }
+  return FinishSpectrum(spectrum, options, nullptr);
 }
 
 absl::StatusOr<Spectrum> Estimate(SampleSource& source, const EstimateOptions& options) {
@@ -47,13 +110,14 @@ absl::StatusOr<Spectrum> Estimate(SampleSource& source, const EstimateOptions& o
     return absl::InvalidArgumentError(absl::StrCat(
         "confidence is ", options.confidence, "; expected a number between 0 and 1, such as 0.95"));
   }
-  MP_ASSIGN_OR_RETURN(const int d, CheckedDimensions(source.shape()));
+  MP_ASSIGN_OR_RETURN(const int d, CheckedDimensions(source.shape(), options.want_covariance));
   const Kernels& kernels = options.kernels != nullptr ? *options.kernels : BestKernels();
   const int threads = ThreadCount(options.threads);
 
   Spectrum spectrum;
   spectrum.source = options.source;
   spectrum.source_sha256 = options.source_sha256;
+  spectrum.parts = options.parts;
   spectrum.shape = source.shape();
   spectrum.confidence = options.confidence;
   if (options.scaling.has_value()) {
@@ -62,6 +126,10 @@ absl::StatusOr<Spectrum> Estimate(SampleSource& source, const EstimateOptions& o
     MP_ASSIGN_OR_RETURN(spectrum.scaling, ParseScaling(source.is_pixels() ? "-1:1" : "none"));
   }
 
+  if (!options.want_covariance) {
+    MP_RETURN_IF_ERROR(EstimateDiagonal(source, options, d, kernels, threads, spectrum));
+    return spectrum;
+  }
   if (options.begin) options.begin(spectrum.shape, d);
   std::vector<double> stored_mean;
   double unit = 1;
@@ -76,14 +144,7 @@ absl::StatusOr<Spectrum> Estimate(SampleSource& source, const EstimateOptions& o
     }
     spectrum.samples = moments.count();
     spectrum.skipped = source.skipped();
-    if (spectrum.samples < 2) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("holds ", spectrum.samples, spectrum.samples == 1 ? " sample" : " samples",
-                       spectrum.skipped > 0
-                           ? absl::StrCat(" beside ", spectrum.skipped, " left out as not finite")
-                           : "",
-                       "; a variance needs at least 2 samples"));
-    }
+    MP_RETURN_IF_ERROR(CheckCount(spectrum));
     stored_mean = moments.Mean();
     spectrum.diagonal.skewness = moments.Skewness();
     spectrum.diagonal.kurtosis = moments.Kurtosis();

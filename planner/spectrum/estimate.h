@@ -17,6 +17,7 @@ namespace mergeplan {
 
 // The covariance takes d^2 doubles (3.2 GB at the limit) and the eigenvectors as much again.
 inline constexpr int kMaxDimensions = 20000;
+inline constexpr int kMaxDiagonalDimensions = 1 << 26;  // without covariance
 
 struct EstimateOptions {
   // Not set: "-1:1" for 8-bit pixels, else "none".
@@ -25,6 +26,10 @@ struct EstimateOptions {
   int threads = 0;           // 0: one per processor
   std::string source;        // name of the data, for the result and for errors
   std::string source_sha256;
+  std::vector<SpectrumPart> parts;  // which samples these are, for the result
+  // If not, neither want_pca nor want_dct nor shrinkage nor the bootstrap can be had; a plain file
+  // is then read by several threads at once (diagonal_pass.h), without begin and observe.
+  bool want_covariance = true;
   bool want_pca = true;
   bool want_dct = true;  // where the samples have spatial axes (dct.h)
   // Share of the covariance's energy off the diagonal, beyond what chance gives, up to which a

@@ -44,6 +44,10 @@ void Recommend(Spectrum& spectrum, double bound) {
         absl::StrFormat("unrelated dimensions would show %s on average in %d samples",
                         percent(chance), spectrum.samples);
     spectrum.recommended_basis = basis->name;
+    if (!spectrum.has_covariance()) {
+      spectrum.recommended_basis_reason = "only the data's own axes were looked at";
+      return;
+    }
     if (spectrum.Bases().size() == 1) {
       spectrum.recommended_basis_reason = "no other basis was computed";
       return;
@@ -82,7 +86,9 @@ void Recommend(Spectrum& spectrum, double bound) {
 }
 
 absl::Status CheckFinite(const Spectrum& spectrum) {
-  if (std::isfinite(SquaredNorm(spectrum.covariance))) return absl::OkStatus();
+  const double norm =
+      SquaredNorm(spectrum.has_covariance() ? spectrum.covariance : spectrum.diagonal.variances);
+  if (std::isfinite(norm)) return absl::OkStatus();
   return absl::InvalidArgumentError(
       absl::StrCat("the values are too large for their covariance to be computed in float64 "
                    "under the scaling \"",
@@ -100,8 +106,9 @@ absl::Status FinishSpectrum(Spectrum& spectrum, const EstimateOptions& options,
   MP_RETURN_IF_ERROR(CheckShrinkageRule(options.shrinkage_rule));
 
   spectrum.diagonal.name = "diagonal";
-  for (std::size_t i = 0; i < d; ++i) {
-    spectrum.diagonal.variances.push_back(spectrum.covariance[i * d + i]);
+  if (spectrum.has_covariance()) spectrum.diagonal.variances.resize(d);
+  for (std::size_t i = 0; spectrum.has_covariance() && i < d; ++i) {
+    spectrum.diagonal.variances[i] = spectrum.covariance[i * d + i];
   }
   double off = 0;
   for (std::size_t i = 0; i < spectrum.covariance.size(); ++i) {

@@ -8,6 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "planner/spectrum/parts.h"
 
 namespace mergeplan {
 
@@ -51,6 +52,9 @@ struct Basis {
 // Sets regime and fraction_above_one from the variances.
 void SummarizeVariances(Basis& basis);
 
+// As many samples as can be counted in the doubles that everything is computed in.
+inline constexpr std::int64_t kMostSamples = std::int64_t{1} << 53;
+
 // What `mergeplan analyze` finds out about a data set and writes to spectrum.toml with its .npz.
 struct Spectrum {
   std::string source;         // path or name of the data as given
@@ -58,6 +62,8 @@ struct Spectrum {
   std::vector<std::int64_t> shape;
   std::int64_t samples = 0;
   std::int64_t skipped = 0;
+  // Which samples these are, so that none is merged twice (parts.h); empty where that is not known.
+  std::vector<SpectrumPart> parts;
   Scaling scaling;
   double confidence = 0.95;
   // The covariance is (1 - shrinkage) S + shrinkage (tr S / d) I of the sample covariance S; 0
@@ -65,8 +71,10 @@ struct Spectrum {
   std::string shrinkage_rule = "none";
   double shrinkage = 0;
 
-  std::vector<double> mean;        // d
-  std::vector<double> covariance;  // d x d, row-major
+  std::vector<double> mean;  // d
+  // d x d, row-major; or empty, where only the variances along the data's own axes were computed.
+  // Then there is no other basis, and `diagonal.off_diagonal_energy` (0) means nothing.
+  std::vector<double> covariance;
   // d x d, row-major: row i is the i-th principal direction (unit length). Empty, like `pca`, where
   // the principal directions were not computed.
   std::vector<double> vectors;
@@ -77,6 +85,7 @@ struct Spectrum {
   std::string recommended_basis_reason;
 
   int dimensions() const { return static_cast<int>(mean.size()); }
+  bool has_covariance() const { return !covariance.empty(); }
   bool has_pca() const { return !vectors.empty(); }
   bool has_dct() const { return !dct.variances.empty(); }
   // Those that there are: diagonal, then dct and pca. Valid as long as this object.

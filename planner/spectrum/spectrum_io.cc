@@ -97,6 +97,26 @@ absl::Status CheckScaling(const Scaling& scaling) {
   return absl::OkStatus();
 }
 
+absl::Status CheckParts(const Spectrum& spectrum) {
+  std::vector<SpectrumPart> seen;
+  for (const SpectrumPart& part : spectrum.parts) {
+    for (const std::string* text : {&part.source, &part.sha256, &part.array}) {
+      if (!IsUtf8(*text)) return Invalid("data.part is not UTF-8, expected it for TOML");
+    }
+    if (part.of < 1 || part.of > kMostParts) {
+      return Invalid(absl::StrCat("data.part.of is ", part.of, "; expected 1..", kMostParts));
+    }
+    const auto numbers = ParsePartNumbers(PartNumbersText(part), part.of);
+    if (!numbers.ok()) {
+      return Invalid(absl::StrCat("data.part.numbers: ", numbers.status().message()));
+    }
+    if (const absl::Status apart = AddParts({part}, seen); !apart.ok()) {
+      return Invalid(absl::StrCat("data.part: ", apart.message()));
+    }
+  }
+  return absl::OkStatus();
+}
+
 absl::Status CheckSpectrum(const Spectrum& spectrum) {
   const std::size_t d = spectrum.mean.size();
   for (const auto& [key, text] : {std::pair{"data.source", &spectrum.source},
@@ -115,8 +135,13 @@ absl::Status CheckSpectrum(const Spectrum& spectrum) {
     return Invalid(absl::StrCat("data.shape is [", absl::StrJoin(spectrum.shape, ", "),
                                 "], but the mean has ", d, " dimensions"));
   }
-  if (spectrum.samples < 0) return Invalid(absl::StrCat("data.samples is ", spectrum.samples));
-  if (spectrum.skipped < 0) return Invalid(absl::StrCat("data.skipped is ", spectrum.skipped));
+  for (const auto& [key, count] :
+       {std::pair{"data.samples", spectrum.samples}, {"data.skipped", spectrum.skipped}}) {
+    if (count < 0 || count > kMostSamples) {
+      return Invalid(absl::StrCat(key, " is ", count, "; expected 0..", kMostSamples));
+    }
+  }
+  MP_RETURN_IF_ERROR(CheckParts(spectrum));
   if (!(spectrum.confidence > 0 && spectrum.confidence < 1)) {
     return Invalid(absl::StrCat("basis.confidence is ", spectrum.confidence,
                                 "; expected a number between 0 and 1"));
@@ -132,7 +157,9 @@ absl::Status CheckSpectrum(const Spectrum& spectrum) {
                                 "\"; expected a number between 0 and 1, and 0 without a rule"));
   }
   MP_RETURN_IF_ERROR(CheckArray("mean", spectrum.mean, d));
-  MP_RETURN_IF_ERROR(CheckArray("covariance", spectrum.covariance, d * d));
+  if (spectrum.has_covariance() || spectrum.has_dct() || spectrum.has_pca()) {
+    MP_RETURN_IF_ERROR(CheckArray("covariance", spectrum.covariance, d * d));
+  }
   MP_RETURN_IF_ERROR(CheckBasis(spectrum.diagonal, "diagonal", d));
   if (spectrum.has_dct()) {
     if (!SpatialAxesOf(spectrum.shape)) {
@@ -171,12 +198,13 @@ std::string Quoted(const std::string& text) {
   return out.str();
 }
 
-std::string BasisText(const Basis& basis) {
-  return absl::StrCat("\n[basis.", basis.name,
-                      "]\nregime = ", Quoted(std::string(ToString(basis.regime))),
-                      "\nfraction_above_one = ", Number(basis.fraction_above_one),
-                      "\noff_diagonal_energy = ", Number(basis.off_diagonal_energy),
-                      "\ninterval = ", Quoted(basis.interval), "\n");
+std::string BasisText(const Basis& basis, bool has_covariance) {
+  return absl::StrCat(
+      "\n[basis.", basis.name, "]\nregime = ", Quoted(std::string(ToString(basis.regime))),
+      "\nfraction_above_one = ", Number(basis.fraction_above_one),
+      has_covariance ? absl::StrCat("\noff_diagonal_energy = ", Number(basis.off_diagonal_energy))
+                     : "",
+      "\ninterval = ", Quoted(basis.interval), "\n");
 }
 
 std::string FileName(const std::string& path) { return path.substr(path.find_last_of('/') + 1); }
@@ -193,13 +221,21 @@ std::string TomlText(const Spectrum& spectrum, const std::string& arrays, const 
       "\nsha256 = ", Quoted(spectrum.source_sha256), "\nshape = [",
       absl::StrJoin(spectrum.shape, ", "), "]\nsamples = ", spectrum.samples,
       "\nskipped = ", spectrum.skipped, "\n");
+  for (const SpectrumPart& part : spectrum.parts) {
+    absl::StrAppend(&text, "[[data.part]]\nsource = ", Quoted(part.source),
+                    "\nsha256 = ", Quoted(part.sha256), "\narray = ", Quoted(part.array),
+                    "\nof = ", part.of, "\nevery = ", part.every ? "true" : "false",
+                    "\nnumbers = ", Quoted(PartNumbersText(part)), "\n");
+  }
   absl::StrAppend(&text, "\n[scaling]\ntext = ", Quoted(spectrum.scaling.text),
                   "\nmultiply = ", Number(spectrum.scaling.multiply),
                   "\nadd = ", Number(spectrum.scaling.add), "\n");
   absl::StrAppend(&text, "\n[basis]\nrecommended = ", Quoted(spectrum.recommended_basis),
                   "\nreason = ", Quoted(spectrum.recommended_basis_reason),
                   "\nconfidence = ", Number(spectrum.confidence), "\n");
-  for (const Basis* basis : spectrum.Bases()) text += BasisText(*basis);
+  for (const Basis* basis : spectrum.Bases()) {
+    text += BasisText(*basis, spectrum.has_covariance());
+  }
   if (spectrum.shrinkage_rule != "none") {
     absl::StrAppend(&text, "\n[shrinkage]\nrule = ", Quoted(spectrum.shrinkage_rule),
                     "\nintensity = ", Number(spectrum.shrinkage), "\n");
@@ -257,6 +293,18 @@ class Table {
     if (sub == nullptr) return Wrong(key, "a table");
     return Table(path_, *sub, absl::StrCat(prefix_, key, "."));
   }
+  absl::StatusOr<std::vector<Table>> Subs(const std::string& key) {
+    asked_.insert(key);
+    const toml::array* array = table_[key].as_array();
+    if (array == nullptr) return Wrong(key, "a list of tables");
+    std::vector<Table> out;
+    for (const toml::node& node : *array) {
+      if (!node.is_table()) return Wrong(key, "a list of tables");
+      out.emplace_back(path_, *node.as_table(), absl::StrCat(prefix_, key, "."));
+    }
+    return out;
+  }
+  absl::StatusOr<bool> Bool(const std::string& key) { return Get<bool>(key, "true or false"); }
   // An error for the first key that was not asked for.
   absl::Status Finish() const {
     for (const auto& [key, node] : table_) {
@@ -301,7 +349,10 @@ absl::Status ReadBasis(Table& bases, const std::string& path, const std::string&
   basis.name = name;
   MP_ASSIGN_OR_RETURN(const std::string regime, table.String("regime"));
   MP_ASSIGN_OR_RETURN(basis.fraction_above_one, table.Float("fraction_above_one"));
-  MP_ASSIGN_OR_RETURN(basis.off_diagonal_energy, table.Float("off_diagonal_energy"));
+  // Left out where the covariance was not computed.
+  if (name != "diagonal" || table.Has("off_diagonal_energy")) {
+    MP_ASSIGN_OR_RETURN(basis.off_diagonal_energy, table.Float("off_diagonal_energy"));
+  }
   MP_ASSIGN_OR_RETURN(basis.interval, table.String("interval"));
   MP_RETURN_IF_ERROR(table.Finish());
   for (const Regime candidate : {Regime::kLow, Regime::kHigh, Regime::kMixed}) {
@@ -312,6 +363,26 @@ absl::Status ReadBasis(Table& bases, const std::string& path, const std::string&
   }
   return Invalid(absl::StrCat(path, ": key basis.", name, ".regime is \"", regime,
                               "\"; expected low, high or mixed"));
+}
+
+absl::Status ReadPart(Table& table, const std::string& path, SpectrumPart& part) {
+  MP_ASSIGN_OR_RETURN(part.source, table.String("source"));
+  MP_ASSIGN_OR_RETURN(part.sha256, table.String("sha256"));
+  MP_ASSIGN_OR_RETURN(part.array, table.String("array"));
+  MP_ASSIGN_OR_RETURN(const std::int64_t of, table.Integer("of"));
+  MP_ASSIGN_OR_RETURN(part.every, table.Bool("every"));
+  MP_ASSIGN_OR_RETURN(const std::string numbers, table.String("numbers"));
+  MP_RETURN_IF_ERROR(table.Finish());
+  if (of < 1 || of > kMostParts) {
+    return Invalid(absl::StrCat(path, ": key data.part.of is ", of, "; expected 1..", kMostParts));
+  }
+  part.of = static_cast<int>(of);
+  auto parsed = ParsePartNumbers(numbers, part.of);
+  if (!parsed.ok()) {
+    return Invalid(absl::StrCat(path, ": key data.part.numbers: ", parsed.status().message()));
+  }
+  part.numbers = *std::move(parsed);
+  return absl::OkStatus();
 }
 
 // Reads one array, which must have the shape d, or d x d (or, for the mean, which comes first and
@@ -364,9 +435,12 @@ absl::Status ReadArrays(const std::string& path, const std::string& file, const 
   }
   MP_RETURN_IF_ERROR(ReadArray(arrays, "mean", {}, spectrum.mean));
   const std::int64_t d = spectrum.dimensions();
-  MP_RETURN_IF_ERROR(ReadArray(arrays, "covariance", {d, d}, spectrum.covariance));
   const absl::StatusOr<std::vector<std::string>> names = NpzNames(arrays);
   if (!names.ok()) return absl::DataLossError(names.status().message());
+  const bool only_diagonal = spectrum.dct.name.empty() && spectrum.pca.name.empty();
+  if (!only_diagonal || std::find(names->begin(), names->end(), "covariance") != names->end()) {
+    MP_RETURN_IF_ERROR(ReadArray(arrays, "covariance", {d, d}, spectrum.covariance));
+  }
   for (Basis* basis : {&spectrum.diagonal, &spectrum.dct, &spectrum.pca}) {
     if (!basis->name.empty()) MP_RETURN_IF_ERROR(ReadBasisArrays(arrays, *names, d, *basis));
   }
@@ -394,6 +468,12 @@ absl::StatusOr<Spectrum> FromToml(const toml::table& root, const std::string& pa
   MP_ASSIGN_OR_RETURN(spectrum.shape, data.Integers("shape"));
   MP_ASSIGN_OR_RETURN(spectrum.samples, data.Integer("samples"));
   MP_ASSIGN_OR_RETURN(spectrum.skipped, data.Integer("skipped"));
+  if (data.Has("part")) {
+    MP_ASSIGN_OR_RETURN(std::vector<Table> parts, data.Subs("part"));
+    for (Table& table : parts) {
+      MP_RETURN_IF_ERROR(ReadPart(table, path, spectrum.parts.emplace_back()));
+    }
+  }
   MP_RETURN_IF_ERROR(data.Finish());
 
   MP_ASSIGN_OR_RETURN(Table scaling, top.Sub("scaling"));
@@ -446,7 +526,7 @@ absl::Status WriteSpectrum(const Spectrum& spectrum, const std::string& path) {
   const std::int64_t d = spectrum.dimensions();
   NpzWriter npz;
   npz.Add("mean", {d}, spectrum.mean);
-  npz.Add("covariance", {d, d}, spectrum.covariance);
+  if (spectrum.has_covariance()) npz.Add("covariance", {d, d}, spectrum.covariance);
   for (const Basis* basis : spectrum.Bases()) AddBasis(npz, *basis);
   if (spectrum.has_pca()) npz.Add("vectors", {d, d}, spectrum.vectors);
   MP_ASSIGN_OR_RETURN(const std::string bytes, npz.Bytes());

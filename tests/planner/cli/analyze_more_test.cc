@@ -130,13 +130,60 @@ TEST(AnalyzeMore, PartsAreMergedAndFinishedOnesNotReadAgain) {
   const auto part = ReadSpectrum(second);
   ASSERT_TRUE(part.ok());
   Spectrum changed = *part;
-  changed.samples += 1000;
+  changed.skipped = 1000;
   ASSERT_TRUE(WriteSpectrum(changed, second).ok());
   std::filesystem::remove(folder + "/parts/part-3-of-3.npz");
   const Outcome again = RunMergeplan("analyze '" + data + "'" + points);
   ASSERT_EQ(again.code, 0) << again.err;
-  EXPECT_EQ(json::parse(again.out)["samples"], 2500);
-  EXPECT_THAT(again.err, HasSubstr("part-3-of-3.toml is of other data or damaged"));
+  EXPECT_EQ(json::parse(again.out)["samples"], 1500);
+  EXPECT_EQ(json::parse(again.out)["skipped"], 1000);
+  EXPECT_THAT(again.err, HasSubstr("part-3-of-3.toml is of other data, another part or damaged"));
+}
+
+TEST(AnalyzeMore, AReportIsOnePageOfValidXml) {
+  const std::string folder = TestFolder(), data = MakePictures(folder);
+  const std::string page = folder + "/a & b.html";
+  const Outcome run = RunMergeplan("analyze '" + data +
+                                   "' --scaling-curve -T 8 --schedule cosine "
+                                   "-s 1.6 --report '" +
+                                   page + "'");
+  ASSERT_EQ(run.code, 0) << run.err;
+  EXPECT_THAT(run.out, HasSubstr("report in "));
+  const std::string html = *ReadFile(page);
+  for (const std::string part :
+       {"Is the data normal?", "Mardia’s kurtosis", "To mean 0 and variance 1",
+        "What another scaling factor would change", "Recommended strategy", "Covariance",
+        "mergeplan analyze", "a &amp; b.html"}) {
+    EXPECT_THAT(html, HasSubstr(part));
+  }
+  EXPECT_THAT(html, testing::Not(HasSubstr("nan")));
+  EXPECT_THAT(html, testing::Not(HasSubstr("not finite")));
+  // Without covariance, tests and curve.
+  const Outcome plain =
+      RunMergeplan("analyze '" + data + "' --diagonal-only --report '" + page + "'");
+  ASSERT_EQ(plain.code, 0) << plain.err;
+  EXPECT_THAT(*ReadFile(page), testing::Not(HasSubstr("not finite")));
+  EXPECT_EQ(RunMergeplan("analyze '" + data + "' --report '" + folder + "/no/x.html'").code, 2);
+}
+
+TEST(AnalyzeMore, TheDiagonalAloneIsThatOfTheWhole) {
+  const std::string folder = TestFolder(), data = MakePictures(folder);
+  const json whole = json::parse(RunMergeplan("analyze '" + data + "' --json").out);
+  const std::string spectrum = folder + "/diagonal.toml";
+  const Outcome run = RunMergeplan("analyze '" + data +
+                                   "' --diagonal-only --per-channel --json -o '" + spectrum + "'");
+  ASSERT_EQ(run.code, 0) << run.err;
+  const json diagonal = json::parse(run.out);
+  for (int i = 0; i < 32; ++i) {
+    EXPECT_NEAR(diagonal["variances"][i], whole["bases"]["diagonal"]["variances"][i], 1e-12);
+  }
+  EXPECT_NEAR(diagonal["scaling"]["scaling_factor"], whole["scaling"]["scaling_factor"], 1e-12);
+  EXPECT_TRUE(diagonal["scaling"]["scaling_factor_error"].is_null());
+  EXPECT_TRUE(diagonal["bases"]["diagonal"]["off_diagonal_energy"].is_null());
+  EXPECT_EQ(RunMergeplan("plan '" + spectrum + "' -T 8 --schedule cosine -s 1").code, 0);
+  for (const std::string flags : {"--basis pca", "--shrink oas", "--bootstrap 9"}) {
+    EXPECT_EQ(RunMergeplan("analyze '" + data + "' --diagonal-only " + flags).code, 2);
+  }
 }
 
 TEST(AnalyzeMore, StandardInputIsReadAsAFileIs) {

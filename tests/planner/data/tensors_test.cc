@@ -164,6 +164,46 @@ TEST(TorchFiles, EverythingElseInAPickleIsRefusedByName) {
   }
 }
 
+TEST(TorchFiles, DeepNestsAndLoopsAreRefusedWithoutRunningOutOfStack) {
+  constexpr int kDeep = 250'000;
+  const auto times = [](int count, const std::string& what) {
+    std::string out;
+    for (int k = 0; k < count; ++k) out += what;
+    return out;
+  };
+  const auto put = [](char slot) { return std::string({'q', slot}); };
+  const auto get = [](char slot) { return std::string({'h', slot}); };
+  const std::string body[] = {
+      ")" + times(kDeep, "\x85"),                        // a tuple of a tuple of ...
+      times(kDeep, "]") + times(kDeep - 1, "a"),         // the same of lists
+      times(kDeep, "}K\x01") + "N" + times(kDeep, "s"),  // and of dictionaries
+      "]" + put(0) + get(0) + "a",                       // a list that holds itself
+      // Each list gets the next one after it has been put away, all of them in one tuple.
+      "(]" + put(0) + times(kDeep / 3, "]" + put(1) + get(0) + get(1) + "a" + get(1) + put(0)) +
+          "t",
+      // Tuples of four times the one before: 4^20 ways to the innermost.
+      "()" + put(0) + times(20, "(" + get(0) + get(0) + get(0) + get(0) + "t" + put(0)) + "t",
+  };
+  for (const std::string& one : body) {
+    const absl::Status status = ReadTensorPickle(Pickle(one), "x.pt").status();
+    EXPECT_THAT(status.message(),
+                ::testing::ContainsRegex("more than 32 levels|more entries|more instructions"));
+  }
+}
+
+TEST(SafetensorsSamples, DeepNestsAreRefused) {
+  const TempFolder folder;
+  const std::string nest = std::string(300'000, '[') + std::string(300'000, ']');
+  for (const std::string& header :
+       {StrCat(R"({"z":{"dtype":"F32","shape":)", nest, R"(,"data_offsets":[0,32]}})"),
+        StrCat(R"({"z":{"dtype":"F32","shape":[4,2],"data_offsets":)", nest, "}}"),
+        StrCat(R"({"__metadata__":)", nest, "}"), nest}) {
+    const absl::Status status =
+        ReadAll(folder.Write("x", Safetensors(header, Raw(kValues)))).status();
+    EXPECT_FALSE(status.ok());
+  }
+}
+
 TEST(Npy, HoldsBfloat16AsMlDtypesWritesIt) {
   const TempFolder folder;
   const std::string path = folder.Write(

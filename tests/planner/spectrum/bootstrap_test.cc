@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstdio>
 #include <random>
 
 #include "planner/spectrum/figures.h"
@@ -91,6 +92,8 @@ void ExpectCoverage(Draw draw) {
     dct += covers(spectrum->dct, 0, 4);
     pca += covers(spectrum->pca, 1, 1);
   }
+  std::printf("covered of %d: own axes %d, cosine transform %d, principal axes %d\n", kRounds,
+              diagonal, dct, pca);
   for (const int covered : {diagonal, dct, pca}) {
     EXPECT_GE(covered, 922);
     EXPECT_LE(covered, 978);

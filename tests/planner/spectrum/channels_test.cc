@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstdio>
 #include <random>
 
 #include "tests/planner/spectrum/estimates.h"
@@ -136,6 +137,8 @@ void ExpectCoverage(Draw draw, bool measured) {
       EXPECT_NEAR(c.effective / kN, 1.5 / 1.125, 0.08);
     }
   }
+  std::printf("covered of %d: mean %d, deviation %d, scaling factor %d\n", kRounds, mean, deviation,
+              scaling);
   for (const int covered : {mean, deviation, scaling}) {
     EXPECT_GE(covered, 922);  // 950 expected, standard deviation 6.9; four of them
     EXPECT_LE(covered, 978);

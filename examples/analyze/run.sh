@@ -1,0 +1,45 @@
+#!/usr/bin/env bash
+# Analyses well-known data sets: CIFAR-10, MNIST and Fashion-MNIST pixels. A set that is not on this machine is left out, with a
+# line that says so.
+#
+#   bash examples/analyze/run.sh [FOLDER]     spectra, reports and figures go to FOLDER (default: build/analyze)
+#
+#   MERGEPLAN          the program (default: the newest one under build/, else the one on PATH)
+#   MERGEPLAN_SHARED   folder with data/cifar10/train-*.tar and data/mnist/mnist10k.npz
+set -euo pipefail
+HERE="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
+ROOT="$(cd "$HERE/../.." && pwd)"
+OUT="${1:-$ROOT/build/analyze}"
+PROGRAM="${MERGEPLAN:-$(ls -t "$ROOT"/build/*/bin/mergeplan 2>/dev/null | head -1 || true)}"
+PROGRAM="${PROGRAM:-mergeplan}"
+SHARED="${MERGEPLAN_SHARED:-}"
+mkdir -p "$OUT"
+
+done_sets=()
+# analyse NAME TITLE INPUT [FLAGS]: INPUT may be a quoted pattern.
+analyse() {
+  local name="$1" title="$2" input="$3"
+  shift 3
+  if ! compgen -G "$input" >/dev/null; then
+    echo "$title: left out, there is no $input"
+    return
+  fi
+  echo "== $title"
+  "$PROGRAM" analyze "$input" "$@" --per-channel --scaling-curve -T 50 --schedule cosine --train-time 1.6 \
+    -o "$OUT/$name.toml" --report "$OUT/$name.html" --json >"$OUT/$name.json"
+  done_sets+=("$title=$OUT/$name.json")
+}
+
+if [ -z "$SHARED" ]; then echo "MERGEPLAN_SHARED is not set: CIFAR-10 and MNIST are left out"; fi
+if [ -n "$SHARED" ]; then
+  analyse cifar10 "CIFAR-10 pixels" "$SHARED/data/cifar10/train-*.tar"
+  analyse mnist "MNIST pixels" "$SHARED/data/mnist/mnist10k.npz" --array images
+fi
+analyse fashion-mnist "Fashion-MNIST pixels" "/usr/share/datasets/fashion-mnist/train-images-idx3-ubyte.gz"
+
+if [ "${#done_sets[@]}" -eq 0 ]; then
+  echo "no data set was found: nothing to show"
+  exit 0
+fi
+python3 "$HERE/table.py" "${done_sets[@]}" | tee "$OUT/table.md"
+echo "reports: $OUT/*.html"
