@@ -47,6 +47,7 @@ for stage in "${STAGES[@]}"; do
       run_ctest release
       check quickstart bash "$ROOT/tests/project/quickstart.sh"
       check package bash "$ROOT/tests/project/package.sh"
+      check python bash "$ROOT/tests/project/python.sh"
       ;;
     sanitize)
       build dev && record build-sanitize passed || { record build-sanitize failed; continue; }

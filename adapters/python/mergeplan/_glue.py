@@ -16,7 +16,10 @@ def _is_torch(x):
 
 
 def _is_array(x):
-    return hasattr(x, "__dlpack__") or hasattr(x, "__array__") or isinstance(x, (memoryview, bytearray, bytes))
+    """Something with axes: a scalar of numpy or torch is a number."""
+    if isinstance(x, (memoryview, bytearray, bytes)):
+        return True
+    return (hasattr(x, "__dlpack__") or hasattr(x, "__array__")) and getattr(x, "ndim", 1) > 0
 
 
 def array(x):
@@ -32,6 +35,10 @@ def array(x):
     import numpy
 
     return numpy.asarray(x)
+
+
+def _is_batch(item):
+    return _is_array(item) or isinstance(item, dict) or (isinstance(item, (tuple, list)) and bool(item) and _is_array(item[0]))
 
 
 def _samples_of(item):
@@ -58,19 +65,17 @@ def samples(x):
         )
     if _is_array(x):
         return (lambda: iter((array(x),))), True
-    if isinstance(x, (list, tuple)) and x and not _is_array(x[0]) and not isinstance(x[0], (list, tuple, dict)):
-        return (lambda: iter((array(x),))), True
-    try:
-        first = iter(x)
-    except TypeError:
-        raise ValueError(
-            f"latents: is a {type(x).__name__}, expected an array with samples along its first axis, an iterable of such "
-            "arrays, or a DataLoader"
-        ) from None
-    if first is x:
+    if isinstance(x, (list, tuple)) and x and not _is_batch(x[0]):
+        return (lambda: iter((array(x),))), True  # numbers, or lists of them
+    if hasattr(x, "__next__"):
         return (lambda: map(_samples_of, x)), False
-    del first
-    return (lambda: map(_samples_of, x)), True
+    # Not asked for an iterator to see whether it has one: a DataLoader would start its workers.
+    if hasattr(x, "__iter__") or hasattr(x, "__getitem__"):
+        return (lambda: map(_samples_of, x)), True
+    raise ValueError(
+        f"latents: is a {type(x).__name__}, expected an array with samples along its first axis, an iterable of such arrays, "
+        "or a DataLoader"
+    )
 
 
 def numbers(x):

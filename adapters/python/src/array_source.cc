@@ -93,7 +93,9 @@ class ArraySource : public CheckedSource {
     return out;
   }
 
+  // A signal, or something that was raised elsewhere meanwhile.
   absl::Status LookForSignals() {
+    if (raised_->error) return absl::CancelledError(absl::StrCat(name(), ": stopped"));
     const nb::gil_scoped_acquire lock;
     if (PyErr_CheckSignals() == 0) return absl::OkStatus();
     return Keep(nb::python_error());

@@ -9,6 +9,7 @@
 #include <new>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -22,6 +23,8 @@
 #include "planner/answer/student_levels.h"
 #include "planner/plan/costs.h"
 #include "planner/plan/io/document.h"
+#include "planner/plan/io/document_read.h"
+#include "planner/plan/io/node.h"
 #include "planner/report/arcs.h"
 
 namespace mergeplan::python {
@@ -180,6 +183,46 @@ void ToFile(const PlanValue& plan, const std::string& path) {
   RaiseIfError(status);
 }
 
+// ---- pickling
+
+using Ranges = std::vector<std::pair<int, int>>;
+// The document as JSON, or none; T, merges and blocks; init; the schedule.
+using State = std::tuple<std::optional<std::string>, int, std::vector<std::tuple<int, int, Ranges>>,
+                         Ranges, std::string, nb::object>;
+
+State StateOf(const PlanValue& value) {
+  std::vector<std::tuple<int, int, Ranges>> merges;
+  for (const MergeValue& merge : value.Merges()) {
+    merges.emplace_back(merge.first, merge.last, merge.children);
+  }
+  std::optional<std::string> document;
+  if (value.document) document = PlanJson(*value.document);
+  return {std::move(document), value.plan.teacher_steps(),        std::move(merges),
+          Blocks(value.plan),  std::string(ToString(value.init)), nb::cast(value.schedule)};
+}
+
+PlanValue FromState(const State& state) {
+  const auto& [document, steps, merges, blocks, init, schedule] = state;
+  std::vector<MergeSpec> specs;
+  for (const auto& [first, last, children] : merges) {
+    MergeSpec& spec = specs.emplace_back();
+    spec.range = {first, last};
+    for (const auto& [from, to] : children) spec.children.push_back({from, to});
+  }
+  std::vector<Range> tops;
+  for (const auto& [first, last] : blocks) tops.push_back({first, last});
+  PlanValue out;
+  out.plan = ValueOrRaise(Plan::Create(steps, specs, tops));
+  out.init = ValueOrRaise(ParseInit(init));
+  if (!schedule.is_none()) out.schedule = nb::cast<Schedule>(schedule);
+  if (document) {
+    const plan_io::Node root = ValueOrRaise(plan_io::ParseJson(*document, "pickled plan"));
+    out.document =
+        ValueOrRaise(plan_io::ReadDocument(root, "pickled plan", plan_io::PlanForm::kJson));
+  }
+  return out;
+}
+
 void BindMerge(nb::module_& module) {
   nb::class_<MergeValue>(
       module, "Merge",
@@ -254,14 +297,16 @@ void BindPlan(nb::module_& module) {
             return ToNumpy(ValueOrRaise(StudentTimesteps(p.plan, Levels(p, "timesteps"))));
           },
           "What a network is told at the N levels that the student starts from, noisiest first, "
-          "shape (N,); ValueError where the schedule has no timesteps.")
+          "shape (N,); ValueError where the schedule has no timesteps.",
+          nb::rv_policy::automatic)
       .def_prop_ro(
           "sigmas",
           [](const PlanValue& p) {
             return ToNumpy(ValueOrRaise(StudentSigmas(p.plan, Levels(p, "sigmas"))));
           },
           "The student's levels as k-diffusion counts noise, noisiest first, shape (N+1,); of flow "
-          "matching the share of noise. ValueError where a level is pure noise.")
+          "matching the share of noise. ValueError where a level is pure noise.",
+          nb::rv_policy::automatic)
       .def_prop_ro(
           "tree", [](const PlanValue& p) { return Tree(p.plan); },
           nb::sig("def tree(self) -> list[typing.Any]"),
@@ -311,13 +356,14 @@ void BindPlan(nb::module_& module) {
       .def_prop_ro(
           "variances",
           [](const PlanValue& p) { return ToNumpy(Document(p, "variances").variances); },
-          "The variances that it was made for, shape (d,).")
+          "The variances that it was made for, shape (d,).", nb::rv_policy::automatic)
       .def_prop_ro(
           "value", [](const PlanValue& p) { return ToNumpy(Document(p, "value").value); },
-          "What the student multiplies each coordinate with, shape (d,).")
+          "What the student multiplies each coordinate with, shape (d,).", nb::rv_policy::automatic)
       .def_prop_ro(
           "tau", [](const PlanValue& p) { return ToNumpy(Document(p, "tau").tau); },
-          "What the reference multiplies each coordinate with, shape (d,).")
+          "What the reference multiplies each coordinate with, shape (d,).",
+          nb::rv_policy::automatic)
       .def_prop_ro(
           "description", [](const PlanValue& p) { return DescribePlan(p.plan); },
           "One sentence; names the canonical strategy where the plan is one.")
@@ -346,6 +392,9 @@ void BindPlan(nb::module_& module) {
            })
       .def("__hash__",
            [](const PlanValue& p) { return std::hash<std::string>()(p.plan.ToString()); })
+      .def("__getstate__", &StateOf)
+      .def("__setstate__",
+           [](PlanValue& self, const State& state) { new (&self) PlanValue(FromState(state)); })
       .def("_repr_svg_", &Svg)
       .def("_repr_html_", &Html)
       .def("__repr__", &Repr);

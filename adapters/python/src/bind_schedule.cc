@@ -126,14 +126,15 @@ void BindSchedule(nb::module_& module) {
           "Explicit levels, taken as they are: arrays of shape (T+1,), entry 0 is the clean end.")
       .def_prop_ro(
           "alpha", [](const Schedule& s) { return ToNumpy(s.alpha); },
-          "Signal at the levels 0..T, shape (T+1,), float64.")
+          "Signal at the levels 0..T, shape (T+1,), float64.", nb::rv_policy::automatic)
       .def_prop_ro(
           "sigma", [](const Schedule& s) { return ToNumpy(s.sigma); },
-          "Noise at the levels 0..T, shape (T+1,), float64.")
+          "Noise at the levels 0..T, shape (T+1,), float64.", nb::rv_policy::automatic)
       .def_prop_ro(
           "level_scale", [](const Schedule& s) { return ToNumpy(s.level_scale); },
           "z in the scheduler's own coordinates over z here, shape (T+1,); all 1 where nothing was "
-          "turned.")
+          "turned.",
+          nb::rv_policy::automatic)
       .def_ro("data_scale", &Schedule::data_scale,
               "x_0 in its own units over x_0 here: 1, of EDM sigma_data.")
       .def_prop_ro(
@@ -145,7 +146,8 @@ void BindSchedule(nb::module_& module) {
           nb::sig("def timesteps(self) -> numpy.typing.NDArray[numpy.float64] | None"),
           "What a network is told at the levels 0..T, shape (T+1,); entry 0 is not used (NaN). "
           "None "
-          "where the schedule has none.")
+          "where the schedule has none.",
+          nb::rv_policy::automatic)
       .def_prop_ro("steps", &Schedule::steps, "T, the number of the teacher's steps.")
       .def_ro("name", &Schedule::name, "For people: \"cosine\", \"DDIMScheduler\", \"arrays\", ...")
       .def_ro("spec", &Schedule::spec, "As it was asked for.")

@@ -332,16 +332,19 @@ void BindSpectrum(nb::module_& module) {
           "recommended ones.")
       .def_prop_ro(
           "variances", [](const SpectrumValue& s) { return ToNumpy(s.chosen().variances); },
-          "Variance along each axis of the basis, shape (d,), float64; largest first in \"pca\".")
+          "Variance along each axis of the basis, shape (d,), float64; largest first in \"pca\".",
+          nb::rv_policy::automatic)
       .def_prop_ro(
           "variances_low", [](const SpectrumValue& s) { return ToNumpy(s.chosen().variances_low); },
           "Lower ends of the confidence intervals, shape (d,); empty where the variances were "
-          "given.")
+          "given.",
+          nb::rv_policy::automatic)
       .def_prop_ro(
           "variances_high",
           [](const SpectrumValue& s) { return ToNumpy(s.chosen().variances_high); },
           "Upper ends of the confidence intervals, shape (d,); empty where the variances were "
-          "given.")
+          "given.",
+          nb::rv_policy::automatic)
       .def_prop_ro(
           "regime", [](const SpectrumValue& s) { return std::string(ToString(s.chosen().regime)); },
           "\"low\": every variance <= 1; \"high\": every one above; \"mixed\".")
@@ -387,7 +390,7 @@ void BindSpectrum(nb::module_& module) {
           "The name of the data.")
       .def_prop_ro(
           "mean", [](const SpectrumValue& s) { return ToNumpy(Data(s, "mean").mean); },
-          "Mean of the data, shape (d,).")
+          "Mean of the data, shape (d,).", nb::rv_policy::automatic)
       .def_prop_ro(
           "covariance",
           [](const SpectrumValue& s) {
@@ -395,7 +398,7 @@ void BindSpectrum(nb::module_& module) {
             const auto d = static_cast<size_t>(data.dimensions());
             return ToNumpy(data.covariance, {d, d});
           },
-          "Covariance of the data, shape (d, d).")
+          "Covariance of the data, shape (d, d).", nb::rv_policy::automatic)
       .def_prop_ro(
           "vectors",
           [](const SpectrumValue& s) -> std::optional<NumpyArray> {
@@ -404,7 +407,8 @@ void BindSpectrum(nb::module_& module) {
             const auto d = static_cast<size_t>(data.dimensions());
             return ToNumpy(data.vectors, {d, d});
           },
-          "Principal directions, one a row, shape (d, d); None where they were not computed.")
+          "Principal directions, one a row, shape (d, d); None where they were not computed.",
+          nb::rv_policy::automatic)
       .def_prop_ro(
           "scaling_factor",
           [](const SpectrumValue& s) {

@@ -32,6 +32,11 @@ TrainingSchedule Made(Plan plan) {
   return *TrainingSchedule::Create(std::move(plan), CosineSchedule(steps));
 }
 
+Plan RandomPlan(std::mt19937_64& random, int steps) {
+  const RandomSpecs specs = RandomPlanSpecs(steps, random);
+  return *Plan::Create(steps, specs.merges, specs.blocks);
+}
+
 at::Generator Chance(uint64_t seed) { return at::detail::createCPUGenerator(seed); }
 
 // The x0 estimate of data N(0, lambda) in one coordinate.
@@ -117,8 +122,7 @@ TEST(TrainingSchedule, TargetsAreTheComposedChildren) {
         return z * Estimate(s, lambda, level);
       };
       const Denoiser frozen = [&](const at::Tensor& z, int level) {
-        // Of the round's children that end at this level: they are not ambiguous within one merge,
-        // but may be between two; look it up by the target that the test asks for below.
+        // Merges of one round have no step in common, so one child at most ends at this level.
         for (const TrainingMerge& merge : round.merges) {
           for (const Range child : merge.children) {
             if (child.single() || child.last != level) continue;

@@ -1,0 +1,56 @@
+#!/usr/bin/env bash
+# Builds the wheel of adapters/python, installs it into an empty virtual environment, and runs tests/python there, in an environment
+# that has nothing of this one.
+#
+#   bash tests/project/python.sh [PYTEST ARGUMENT...]
+#
+# Needs the network for pip (build tools, numpy, pytest), where its cache does not have them.
+set -euo pipefail
+source "$(dirname "${BASH_SOURCE[0]}")/../../cmake/setup.sh"
+FOLDER=$(mktemp -d)
+trap 'rm -rf "$FOLDER"' EXIT
+clean=(env -i "HOME=$HOME" "PATH=/usr/local/bin:/usr/bin:/bin" LANG=C.UTF-8 CCACHE_BASEDIR=/ CCACHE_NOHASHDIR=1)
+for name in PIP_INDEX_URL PIP_EXTRA_INDEX_URL PIP_CERT PIP_PROXY PIP_CONFIG_FILE SSL_CERT_FILE REQUESTS_CA_BUNDLE http_proxy https_proxy no_proxy HTTP_PROXY HTTPS_PROXY NO_PROXY; do
+  [ -z "${!name:-}" ] || clean+=("$name=${!name}")
+done
+
+# Registries are not always there at the first knock.
+retry() {
+  local attempt
+  for attempt in 1 2 3; do
+    "$@" && return 0
+    echo "python: try $attempt of 3 failed: ${*: -3}" >&2
+    sleep $((attempt * 5))
+  done
+  echo "python: gave up; pip needs the network, or a cache or index (PIP_INDEX_URL) that has what it names above" >&2
+  return 1
+}
+
+say "the wheel"
+begin=$(date +%s)
+/usr/bin/python3 -m venv "$FOLDER/build"
+retry "${clean[@]}" "$FOLDER/build/bin/pip" wheel --quiet --disable-pip-version-check --no-deps "$ROOT/adapters/python" -w "$FOLDER/wheel"
+wheel=$(echo "$FOLDER"/wheel/mergeplan-*.whl)
+echo "$(basename "$wheel"): $(stat -c %s "$wheel") bytes, built in $(($(date +%s) - begin)) s"
+
+say "an empty environment with it"
+/usr/bin/python3 -m venv "$FOLDER/clean venv"
+retry "${clean[@]}" "$FOLDER/clean venv/bin/pip" install --quiet --disable-pip-version-check "$wheel" pytest
+python=("${clean[@]}" "MERGEPLAN_SHARED=${MERGEPLAN_SHARED:-$(dirname "$ROOT")/shared}" "MERGEPLAN_BIN=${MERGEPLAN_BIN:-$ROOT/build/release/bin/mergeplan}"
+  "$FOLDER/clean venv/bin/python")
+"${python[@]}" - <<'PYTHON'
+import time
+begin = time.perf_counter()
+import mergeplan
+print(f"mergeplan {mergeplan.__version__} imported in {(time.perf_counter() - begin) * 1e3:.0f} ms")
+PYTHON
+
+say "its tests"
+cd "$FOLDER"
+"${python[@]}" -m pytest -q -p no:cacheprovider --rootdir "$ROOT/tests/python" "$ROOT"/tests/python/test_planner_*.py "$@"
+
+# What needs torch and diffusers has an environment of its own, on top of the one with torch; with arguments these tests are meant.
+if [ "$#" -eq 0 ]; then
+  say "torch and diffusers"
+  bash "$ROOT/tests/project/python_torch.sh" "$wheel"
+fi

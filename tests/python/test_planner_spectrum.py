@@ -1,0 +1,246 @@
+"""Spectra of the package against those of mergeplan analyze, and every way of handing data over."""
+
+import pickle
+import sys
+
+import mergeplan
+import numpy as np
+import pytest
+from planner_cases import close, run
+
+
+def latents(n=500, shape=(3, 4, 4), seed=1):
+    return np.random.default_rng(seed).normal(0.3, np.linspace(0.5, 2, int(np.prod(shape))), (n, int(np.prod(shape)))).reshape(n, *shape)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "float16", "uint8", "int16"])
+@pytest.mark.parametrize("basis", ["auto", "diagonal", "dct", "pca"])
+def test_equals_analyze(tmp_path, dtype, basis):
+    x = (latents() * 20 + 100).clip(0, 255).astype(dtype) if dtype in ("uint8", "int16") else latents().astype(dtype)
+    np.save(tmp_path / "x.npy", x)
+    theirs = run("analyze", tmp_path / "x.npy", "--json", "--basis", basis, "--no-gaussianity")
+    ours = mergeplan.Spectrum.from_latents(x, basis=basis)
+    assert ours.basis == theirs["basis"] and ours.samples == 500 and ours.shape == (3, 4, 4)
+    for name, figures in theirs["bases"].items():
+        mine = ours.in_basis(name)
+        close(mine.variances, figures["variances"])
+        close(mine.variances_low, figures["variances_low"])
+        close(mine.variances_high, figures["variances_high"])
+        assert mine.regime == figures["regime"]
+    close(ours.scaling_factor, theirs["scaling"]["scaling_factor"])
+    close(ours.shift_factor, theirs["scaling"]["shift_factor"])
+
+
+def test_a_plan_for_data_equals_the_commands(tmp_path):
+    x = latents()
+    spectrum = mergeplan.Spectrum.from_latents(x)
+    spectrum.to_file(tmp_path / "my spectrum.toml")
+    theirs = run("plan", tmp_path / "my spectrum.toml", "-T", 8, "--schedule", "cosine", "-s", 1.6, "--json")
+    ours = mergeplan.plan(spectrum, "cosine", teacher_steps=8, train_time=1.6)
+    assert ours.tree == theirs["tree"]
+    close(ours.objective, theirs["objective"])
+    close(ours.lower_bound, theirs["lower_bound"])
+    again = mergeplan.Spectrum.from_file(tmp_path / "my spectrum.toml")
+    assert again == spectrum
+
+
+def numpy_is(a, b):
+    assert np.array_equal(a.variances, b.variances) and a.samples == b.samples and a.shape == b.shape
+
+
+def test_however_it_is_handed_over():
+    x = latents()
+    whole = mergeplan.Spectrum.from_latents(x)
+    parts = [x[:7], x[7:7], x[7:300], x[300:]]
+    numpy_is(mergeplan.Spectrum.from_latents(parts), whole)
+    numpy_is(mergeplan.Spectrum.from_latents([(part, 0) for part in parts]), whole)
+    numpy_is(mergeplan.Spectrum.from_latents([{"latents": part, "label": 3} for part in parts]), whole)
+    numpy_is(mergeplan.Spectrum.from_latents(np.asfortranarray(x)), whole)
+    numpy_is(mergeplan.Spectrum.from_latents(np.repeat(x, 2, axis=0)[::2]), whole)
+    numpy_is(mergeplan.Spectrum.from_latents(x[::-1][::-1]), whole)
+    numpy_is(mergeplan.Spectrum.from_latents(np.ascontiguousarray(x.transpose(0, 3, 2, 1)).transpose(0, 3, 2, 1)), whole)
+    numpy_is(mergeplan.Spectrum.from_latents(x.astype(">f8")), whole)
+    numpy_is(mergeplan.Spectrum.from_latents(memoryview(x)), whole)
+    frozen = x.copy()
+    frozen.flags.writeable = False
+    numpy_is(mergeplan.Spectrum.from_latents(frozen), whole)
+    numpy_is(mergeplan.Spectrum.from_latents(x[:9, 0, 0].tolist()), mergeplan.Spectrum.from_latents(x[:9, 0, 0]))
+    numpy_is(mergeplan.Spectrum.from_latents(x[:9, 0, 0, 0].tolist()), mergeplan.Spectrum.from_latents(x[:9, 0, 0, 0]))
+    # An iterator is read once, so its intervals are those of normal data; the variances are the same.
+    once = mergeplan.Spectrum.from_latents(iter(parts))
+    numpy_is(once, whole)
+    numpy_is(mergeplan.Spectrum.from_latents(part for part in parts), whole)
+    numpy_is(mergeplan.Spectrum.from_latents(x, second_pass=False), whole)
+
+
+def test_torch_tensors():
+    torch = pytest.importorskip("torch")
+    x = latents().astype("float32")
+    whole = mergeplan.Spectrum.from_latents(x)
+    tensor = torch.from_numpy(x.copy())
+    numpy_is(mergeplan.Spectrum.from_latents(tensor), whole)
+    numpy_is(mergeplan.Spectrum.from_latents(tensor.clone().requires_grad_()), whole)
+    numpy_is(mergeplan.Spectrum.from_latents(tensor.to(memory_format=torch.channels_last)), whole)
+    data = torch.utils.data.TensorDataset(tensor, torch.arange(len(x)))
+    numpy_is(mergeplan.Spectrum.from_latents(torch.utils.data.DataLoader(data, batch_size=64)), whole)
+    half = tensor.bfloat16()
+    numpy_is(mergeplan.Spectrum.from_latents(half), mergeplan.Spectrum.from_latents(half.float()))
+    close(mergeplan.Spectrum(torch.tensor([0.5, 2.0])).variances, [0.5, 2.0])
+
+
+def test_no_copy_of_the_whole(tmp_path):
+    # 400 MB of samples that are mapped: what is read is a batch at a time.
+    import resource
+
+    path = tmp_path / "big.npy"
+    big = np.lib.format.open_memmap(path, "w+", np.float32, (1_600_000, 64))
+    big[:] = np.float32(1)
+    big[::2] = 0
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    limit = 300 * 1024
+
+    class Batches:
+        def __iter__(self):
+            return (np.load(path, mmap_mode="r")[k : k + 50_000] + 0 for k in range(0, 1_600_000, 50_000))
+
+    spectrum = mergeplan.Spectrum.from_latents(Batches(), basis="diagonal")
+    assert spectrum.samples == 1_600_000
+    close(spectrum.variances, np.full(64, 0.25 * 1_600_000 / 1_599_999), 1e-9)
+    del big
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < limit
+
+
+def test_iterables_are_opened_once_a_pass():
+    class Loader:
+        opened = 0
+
+        def __iter__(self):
+            Loader.opened += 1
+            return iter([latents()])
+
+    mergeplan.Spectrum.from_latents(Loader(), second_pass=False)
+    assert Loader.opened == 1
+
+
+def test_merge_is_one_pass_over_everything():
+    x = latents(900)
+    parts = [mergeplan.Spectrum.from_latents(x[k::3]) for k in range(3)]
+    merged, whole = parts[0].merge(*parts[1:]), mergeplan.Spectrum.from_latents(x)
+    close(merged.in_basis("diagonal").variances, whole.in_basis("diagonal").variances, 1e-10)
+    close(np.sort(merged.in_basis("pca").variances), np.sort(whole.in_basis("pca").variances), 1e-8)
+    assert merged.samples == 900
+    with pytest.raises(ValueError, match="twice"):
+        parts[0].merge(parts[0])
+    with pytest.raises(ValueError, match="no mergeplan.Spectrum"):
+        parts[0].merge(3)
+    with pytest.raises(ValueError, match="list of variances"):
+        parts[0].merge(mergeplan.Spectrum([1.0]))
+
+
+def test_pickle():
+    for spectrum in (mergeplan.Spectrum.from_latents(latents()), mergeplan.Spectrum([0.5, 2.0])):
+        again = pickle.loads(pickle.dumps(spectrum))
+        assert again == spectrum and again.basis == spectrum.basis
+
+
+def test_given_variances():
+    spectrum = mergeplan.Spectrum(variances=np.array([0.5, 2.0], dtype="float32"))
+    assert (spectrum.regime, spectrum.basis, spectrum.dimensions, spectrum.shape) == ("mixed", "given", 2, ())
+    assert mergeplan.Spectrum([0.1, 1.0]).regime == "low" and mergeplan.Spectrum([3]).regime == "high"
+    with pytest.raises(ValueError, match="list of variances"):
+        spectrum.covariance
+    with pytest.raises(ValueError, match="numpy.save"):
+        spectrum.to_file("nowhere.toml")
+
+
+def nan_at(k):
+    x = latents(20)
+    x[k, 0, 0, 0] = np.nan
+    return x
+
+
+@pytest.mark.parametrize("data, words", [
+    (np.zeros((1, 3)), "sample"),
+    (np.zeros((0, 3)), "no sample"),
+    (np.zeros((5, 0)), "expected"),
+    (np.float64(3.0), "first axis"),
+    (nan_at(11), "sample 11"),
+    (np.zeros((5, 2), dtype=complex), "float16"),
+    ([], "no array"),
+    ([np.zeros((4, 2)), np.zeros((4, 3))], "shape"),
+    ([np.zeros((4, 2)), np.zeros((4, 2), "f4")], "type of number"),
+    (3, "iterable"),
+    ("latents.npy", "path"),
+    ([{"weights": np.zeros((4, 2))}], "keys"),
+    (np.array(["a", "b"]), "cannot be read|expected"),
+])
+def test_bad_data(data, words):
+    with pytest.raises(ValueError, match=words):
+        mergeplan.Spectrum.from_latents(data)
+
+
+def test_samples_that_are_not_finite_can_be_left_out():
+    spectrum = mergeplan.Spectrum.from_latents(nan_at(11), skip_nonfinite=True)
+    assert (spectrum.samples, spectrum.skipped) == (19, 1)
+
+
+def test_an_error_of_the_data_is_raised_as_it_is():
+    def broken():
+        yield latents(10)
+        raise OSError("disk on fire")
+
+    with pytest.raises(OSError, match="disk on fire"):
+        mergeplan.Spectrum.from_latents(broken())
+
+    def stopped():
+        yield latents(10)
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        mergeplan.Spectrum.from_latents(stopped())
+
+
+def test_other_data_on_the_second_pass_is_noticed():
+    class Shrinking:
+        n = 40
+
+        def __iter__(self):
+            Shrinking.n -= 1
+            return iter([latents(Shrinking.n)])
+
+    with pytest.raises(ValueError, match="second pass"):
+        mergeplan.Spectrum.from_latents(Shrinking(), basis="pca")
+
+
+def test_damaged_files(tmp_path):
+    spectrum = mergeplan.Spectrum.from_latents(latents())
+    spectrum.to_file(tmp_path / "s.toml")
+    arrays = tmp_path / "s.npz"
+    whole = arrays.read_bytes()
+    arrays.write_bytes(whole[:-100])
+    with pytest.raises(ValueError):
+        mergeplan.Spectrum.from_file(tmp_path / "s.toml")
+    arrays.write_bytes(whole)
+    (tmp_path / "s.toml").write_text("format = 1\nnonsense = ")
+    with pytest.raises(ValueError, match="s.toml"):
+        mergeplan.Spectrum.from_file(tmp_path / "s.toml")
+    with pytest.raises(ValueError, match="nothing.toml"):
+        mergeplan.Spectrum.from_file(tmp_path / "nothing.toml")
+
+
+def test_progress_counts_samples():
+    seen = []
+    mergeplan.Spectrum.from_latents([latents(30), latents(20)], progress=seen.append)
+    assert sum(seen) == 50
+    with pytest.raises(ZeroDivisionError):
+        mergeplan.Spectrum.from_latents(latents(30), progress=lambda n: n // 0)
+
+
+def test_references_are_given_back():
+    x = latents()
+    before = sys.getrefcount(x)
+    spectrum = mergeplan.Spectrum.from_latents(x)
+    assert sys.getrefcount(x) == before
+    kept = spectrum.variances
+    del spectrum
+    assert np.isfinite(kept).all()
