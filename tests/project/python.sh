@@ -48,3 +48,9 @@ PYTHON
 say "its tests"
 cd "$FOLDER"
 "${python[@]}" -m pytest -q -p no:cacheprovider --rootdir "$ROOT/tests/python" "$ROOT"/tests/python/test_planner_*.py "$@"
+
+# What needs torch and diffusers has an environment of its own, on top of the one with torch; with arguments these tests are meant.
+if [ "$#" -eq 0 ]; then
+  say "torch and diffusers"
+  bash "$ROOT/tests/project/python_torch.sh" "$wheel"
+fi

@@ -39,7 +39,7 @@ trap 'rm -rf "$PACKAGE"' EXIT
 
 export PYTHONPATH="$PACKAGE" HF_HUB_OFFLINE=1 OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE=1
 export MERGEPLAN_SHARED="${MERGEPLAN_SHARED:-$(dirname "$ROOT")/shared}"
-export MERGEPLAN_BINARY="${MERGEPLAN_BINARY:-$ROOT/build/release/bin/mergeplan}"
+export MERGEPLAN_BIN="${MERGEPLAN_BIN:-$ROOT/build/release/bin/mergeplan}"
 cd "$ROOT/tests/python"
 # Imports take longer than most tests, so two halves side by side.
 half() {

@@ -65,8 +65,8 @@ def test_pilots_measure_and_leave_the_student_alone(init, tmp_path):
         jacobian = torch.autograd.functional.jacobian(lambda z: twin.jump(distiller.teacher, z[None], 1, 0)[0], row)
         total += float(jacobian.square().sum()) / len(row)
     assert gain["value"] == pytest.approx(math.sqrt(total / 48), rel=0.2)
-    program = os.environ.get("MERGEPLAN_BINARY")
-    if program:
+    program = os.environ.get("MERGEPLAN_BIN")
+    if program and os.path.exists(program):
         done = subprocess.run(
             [program, "plan", "--measured", str(path), "--updates", "40", "--json"],
             capture_output=True, text=True,

@@ -13,14 +13,14 @@ import torch_cases
 from diffusers import DDIMScheduler, UNet2DModel
 from mergeplan.torch import MergeDistiller
 
-BINARY = os.environ.get("MERGEPLAN_BINARY", "")
+BINARY = os.environ.get("MERGEPLAN_BIN", "")
 STEPS, UPDATES, BATCH, RATE, ROWS = 4, 40, 16, 1e-3, 256
 
 
 @pytest.mark.parametrize("prediction,init,stored", [("v_prediction", "child-jump", "bytes"), ("sample", "jump", "floats")])
 def test_the_same_question_has_the_same_losses(tmp_path, prediction, init, stored):
     if not BINARY or not os.path.exists(BINARY):
-        pytest.skip("set MERGEPLAN_BINARY to a mergeplan with LibTorch")
+        pytest.skip("set MERGEPLAN_BIN to a mergeplan with LibTorch")
     torch.manual_seed(0)
     unet = UNet2DModel(
         sample_size=8, in_channels=1, out_channels=1, block_out_channels=(8, 16), layers_per_block=1, norm_num_groups=4,
