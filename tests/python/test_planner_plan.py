@@ -1,7 +1,9 @@
 """Plans of the package against those of the command."""
 
+import base64
 import json
 import pickle
+import re
 import signal
 import threading
 import time
@@ -116,8 +118,11 @@ def test_pictures():
 
     assert xml.fromstring(plan._repr_svg_()).tag.endswith("svg")
     page = plan._repr_html_()
-    assert "<svg" in page and "vanilla" in page and f"{plan.objective:.6e}" in page
-    assert "<svg" in mergeplan.strategy("boot", "cosine", teacher_steps=1)._repr_html_()
+    (picture,) = re.findall('src="data:image/svg.xml;base64,([^"]+)"', page)
+    assert base64.b64decode(picture).decode() == plan._repr_svg_()
+    assert "vanilla" in page and f"{plan.objective:.6e}" in page
+    xml.fromstring(page.replace('">', '"/>', 1))
+    assert "<img" in mergeplan.strategy("boot", "cosine", teacher_steps=1)._repr_html_()
 
 
 REFUSED = [

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "adapters/python/src/arrays.h"
@@ -121,9 +122,10 @@ std::vector<std::pair<int, int>> Blocks(const Plan& plan) {
 std::string Svg(const PlanValue& plan) { return ArcPlotSvg(plan.plan); }
 
 std::string Html(const PlanValue& plan) {
-  std::string svg = ArcPlotSvg(plan.plan);
-  if (const size_t start = svg.find("<svg"); start != std::string::npos) svg.erase(0, start);
-  std::string out = absl::StrCat("<div>", svg);
+  // An image, since a style inside the page would reach other pictures in it.
+  std::string out = absl::StrCat("<div><img alt=\"", DescribePlan(plan.plan),
+                                 "\" src=\"data:image/svg+xml;base64,",
+                                 absl::Base64Escape(ArcPlotSvg(plan.plan)), "\">");
   if (plan.document) {
     const PlanDocument& d = *plan.document;
     absl::StrAppendFormat(&out,
