@@ -27,7 +27,12 @@ if [ ! -e "$GLUE/complete" ]; then
       rm -rf "$GLUE"
       /usr/bin/python3 -m venv "$GLUE"
       echo "$TORCH_SITE" >"$(echo "$GLUE"/lib/python3*/site-packages)/with-torch.pth"
-      "$GLUE/bin/pip" install --quiet --disable-pip-version-check "${REQUIREMENTS[@]}"
+      # Registries are not always there at the first knock.
+      for wait in 5 20 60 0; do
+        "$GLUE/bin/pip" install --quiet --disable-pip-version-check "${REQUIREMENTS[@]}" && break
+        [ "$wait" -gt 0 ] || exit 1
+        sleep "$wait"
+      done
       touch "$GLUE/complete"
     fi
   ) 9>"$GLUE.lock"
