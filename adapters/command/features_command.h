@@ -12,7 +12,7 @@ struct FeaturesArguments {
   std::optional<std::string> data, labels;  // to train on; without them nothing is trained
   std::optional<std::string> test_data, test_labels;
   std::string name = "small classifier";
-  int epochs = 4, batch = 128, threads = 0;
+  int epochs = 8, batch = 64, threads = 0;
   double lr = 3e-3;
   std::int64_t seed = 0;
 };

@@ -21,8 +21,8 @@ struct Labelled {
 absl::StatusOr<Labelled> ReadLabelled(const std::string& data, const std::string& labels);
 
 struct ClassifierTraining {
-  int epochs = 4;
-  int batch = 128;
+  int epochs = 8;
+  int batch = 64;
   double lr = 3e-3;  // of AdamW, with warm-up and down to 0 by a cosine
   std::uint64_t seed = 0;
   std::function<bool()> stop = [] { return false; };

@@ -242,8 +242,10 @@ TEST_F(Judging, WrongInputsAreSaid) {
   EXPECT_EQ(prepare(options), "");
   options.features = Script("return x.flatten(1).log() * float('nan')", "nan.ts");
   EXPECT_THAT(prepare(options), HasSubstr("not finite"));
+  options.features = Script("return x.flatten(1)[:1]", "one.ts");
+  EXPECT_THAT(prepare(options), HasSubstr("features of the shape [1, 4] for 8 samples"));
   options.features = Script("return x.sum()", "sum.ts");
-  EXPECT_THAT(prepare(options), HasSubstr("features of the shape"));
+  EXPECT_THAT(prepare(options), HasSubstr("sum.ts"));
   options.features = File("none.ts");
   EXPECT_THAT(prepare(options), HasSubstr("none.ts"));
   network::testing::WritePlain(File("bad.ts"), "no TorchScript");
