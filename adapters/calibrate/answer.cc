@@ -49,7 +49,6 @@ absl::StatusOr<Answer> MakeAnswer(const Measurements& m, const AnswerQuestion& q
   const int T = m.teacher_steps;
   out.shared_updates = q.iterations * (T - q.student_steps);
   FitOptions options;
-  options.starts_from_child = q.starts_from_child;
   options.iterations = q.iterations;
   options.most_updates = out.shared_updates;
   MP_ASSIGN_OR_RETURN(Fit sum, FitTables(m, Combine::kSum, options));

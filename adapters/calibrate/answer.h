@@ -18,7 +18,6 @@ namespace mergeplan::calibrate {
 
 struct AnswerQuestion {
   int student_steps = 1;
-  bool starts_from_child = true;
   std::int64_t iterations = 0;
   std::string source;  // of the tables, for people
   LinearModel::Data linear;

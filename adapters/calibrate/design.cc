@@ -165,6 +165,7 @@ Spend SpendOf(const DesignQuestion& q, const Design& design, const Speed& speed)
   for (const int end : design.ends) {
     out.calls += q.held_out_rows * (end + 1 + (q.rollout ? T - end : 0));
   }
+  out.calls += q.pool_rows * T;
   for (const int level : design.levels) {
     // Up to three errors, each with the trajectory that it belongs to.
     out.calls += 6 * kGainRows * level;

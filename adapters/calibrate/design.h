@@ -28,6 +28,7 @@ struct DesignQuestion {
   std::int64_t held_out_rows = 0;
   std::int64_t fit_updates = 0;  // of the student to single steps, before everything else
   bool rollout = false;          // every row is rolled out by the teacher from level T
+  std::int64_t pool_rows = 0;    // rollouts that are made once, in place of that
   int replicates = 2;            // trainings of each fitted merge
   // Updates of a pilot; 0: `iterations`.
   std::int64_t pilot_updates = 0;

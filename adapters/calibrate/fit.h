@@ -11,7 +11,6 @@
 namespace mergeplan::calibrate {
 
 struct FitOptions {
-  bool starts_from_child = true;
   std::int64_t iterations = 0;    // updates per merge that the tables must know
   std::int64_t most_updates = 0;  // the most that one merge may get (a total shared out)
 };

@@ -165,6 +165,7 @@ class Command {
     q.held_out_rows = job.options.held_out_rows;
     q.fit_updates = job.options.fit_updates;
     q.rollout = job.options.inputs == "rollout" && job.options.pool_rows == 0;
+    q.pool_rows = job.options.pool_rows;
     q.replicates = a_.replicates;
     q.pilot_updates = a_.pilot_updates.value_or(0);
     q.limits = limits;
@@ -248,8 +249,6 @@ class Command {
     MP_ASSIGN_OR_RETURN(const std::string arrays, calibrate::MeasurementsNpz(m));
     calibrate::AnswerQuestion question;
     question.student_steps = job.document.plan.student_steps();
-    question.starts_from_child =
-        job.document.init == Init::kChild || job.document.init == Init::kChildJump;
     question.iterations = job.options.iterations;
     question.linear = LinearDataOf(job, m);
     question.interrupted = StopRequested;

@@ -94,11 +94,26 @@ TEST_F(CalibrateCommand, FillsTablesThatPlansAreMadeFrom) {
   const auto plan = ReadPlan(File("plan.toml"));
   ASSERT_TRUE(plan.ok()) << plan.status();
   EXPECT_EQ(plan->plan.size(), json["plans"][0]["merges_trained"].get<int>());
-  const Outcome distilled =
-      Run({"distill", "--plan", File("plan.toml"), "--teacher", "mixture:" + File("mixture.toml"),
-           "--student-network", "script:" + File("a net") + "/model.toml", "--iterations", "5",
-           "--fit-iterations", "5", "--batch", "8", "--held-out-rows", "16", "--quiet", "-o",
-           File("run")});
+  const Outcome distilled = Run({"distill",
+                                 "--plan",
+                                 File("plan.toml"),
+                                 "--teacher",
+                                 "mixture:" + File("mixture.toml"),
+                                 "--student-network",
+                                 "script:" + File("a net") + "/model.toml",
+                                 "--iterations",
+                                 "5",
+                                 "--fit-iterations",
+                                 "5",
+                                 "--batch",
+                                 "8",
+                                 "--held-out-rows",
+                                 "16",
+                                 "--threads",
+                                 "1",
+                                 "--quiet",
+                                 "-o",
+                                 File("run")});
   EXPECT_EQ(distilled.code, 0) << distilled.err;
 
   // Nothing is left to train; the answer is the same. A text for people, too.
