@@ -67,7 +67,7 @@ def test_rounds_levels_and_merges():
         [m for r in plan.rounds for m in r], key=lambda m: (m.first, m.last))
     assert len({*plan.merges, *plan.merges}) == len(plan) == 6
     assert plan.objective is None and plan.strategies == {} and plan.init == "child-jump"
-    assert str(plan) == "((1 2) (3 4)) ((5 6) (7 8))" or "(1 2)" in str(plan)
+    assert str(plan) == "((1 2) (3 4)) ((5 6) (7 8))"
     with pytest.raises(ValueError, match="without data"):
         plan.to_toml("nowhere.toml")
 
