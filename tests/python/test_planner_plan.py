@@ -67,7 +67,7 @@ def test_rounds_levels_and_merges():
         [m for r in plan.rounds for m in r], key=lambda m: (m.first, m.last))
     assert len({*plan.merges, *plan.merges}) == len(plan) == 6
     assert plan.objective is None and plan.strategies == {} and plan.init == "child-jump"
-    assert str(plan) == "((1 2) (3 4)) ((5 6) (7 8))" or "(1 2)" in str(plan)
+    assert str(plan) == "((1 2) (3 4)) ((5 6) (7 8))"
     with pytest.raises(ValueError, match="without data"):
         plan.to_toml("nowhere.toml")
 
@@ -187,11 +187,18 @@ def hard(**options):
 
 
 def test_ctrl_c_stops_the_search():
-    threading.Timer(0.5, signal.raise_signal, [signal.SIGINT]).start()
-    before = time.monotonic()
-    with pytest.raises(KeyboardInterrupt):
-        hard(time_limit=600)
-    assert time.monotonic() - before < 300
+    # Where the tests run in the background, SIGINT is ignored.
+    handler = signal.signal(signal.SIGINT, signal.default_int_handler)
+    timer = threading.Timer(0.5, signal.raise_signal, [signal.SIGINT])
+    try:
+        timer.start()
+        with pytest.raises(KeyboardInterrupt):
+            hard(time_limit=600)
+            timer.join()  # solved before that: the signal is on its way
+            pytest.skip("the search was too quick to be stopped")
+    finally:
+        timer.join()
+        signal.signal(signal.SIGINT, handler)
 
 
 def test_progress_may_stop_it_with_what_there_is():
