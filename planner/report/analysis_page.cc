@@ -20,7 +20,6 @@ namespace mergeplan {
 namespace {
 
 constexpr std::size_t kMostChannels = 64;
-constexpr double kWide = 640;
 
 std::optional<double> Known(double error) {
   if (std::isnan(error)) return std::nullopt;
@@ -131,7 +130,7 @@ std::string ChannelSection(const AnalysisPage& page) {
 
 // Shares above 1 (from 0 to 1) or predicted errors (log scale), over the factor.
 std::string CurveChart(const std::vector<ScalingRow>& curve, bool errors) {
-  const double left = 64, right = kWide - 18, top = 30, bottom = 250;
+  const double left = 64, right = kPageWidth - 18, top = 30, bottom = 250;
   const auto first = [&](const ScalingRow& r) {
     return errors ? r.objective : r.fraction_above_one;
   };
@@ -148,7 +147,7 @@ std::string CurveChart(const std::vector<ScalingRow>& curve, bool errors) {
   const Scale x = Scale::Log(curve.front().factor, curve.back().factor, left, right);
   const Scale y =
       errors ? Scale::Log(low / 1.3, high * 1.3, bottom, top) : Scale::Linear(0, 1, bottom, top);
-  SvgCanvas canvas(kWide, bottom + 48,
+  SvgCanvas canvas(kPageWidth, bottom + 48,
                    errors
                        ? "Predicted errors over the factor that the data is multiplied by"
                        : "Share of variances above 1 over the factor that the data is multiplied "

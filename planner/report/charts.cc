@@ -12,8 +12,6 @@
 namespace mergeplan {
 namespace {
 
-constexpr double kWide = 640;
-
 // A polyline of thousands of points holds only those that can be told apart.
 std::vector<Point> Thinned(const std::vector<Point>& points) {
   std::vector<Point> out;
@@ -62,7 +60,7 @@ std::vector<const Basis*> BasesOf(const Spectrum& spectrum) {
 }
 
 std::string SpectrumChart(const Spectrum& spectrum, double one) {
-  const double left = 64, right = kWide - 18, top = 30, bottom = 300;
+  const double left = 64, right = kPageWidth - 18, top = 30, bottom = 300;
   const int d = spectrum.dimensions();
   const bool log_rank = d >= 32;
   const std::vector<const Basis*> bases = BasesOf(spectrum);
@@ -85,7 +83,7 @@ std::string SpectrumChart(const Spectrum& spectrum, double one) {
                            : Scale::Linear(d == 1 ? 0 : 1, d == 1 ? 2 : d, left, right);
 
   SvgCanvas canvas(
-      kWide, bottom + 48,
+      kPageWidth, bottom + 48,
       absl::StrCat("Variances of ", Count(d, "dimension"), " as stored",
                    spectrum.has_pca() ? " and along principal axes" : "", ", largest first"),
       "wide");
@@ -133,7 +131,7 @@ std::string SpectrumChart(const Spectrum& spectrum, double one) {
 }
 
 std::string ErrorChart(absl::Span<const StrategyResult> strategies) {
-  const double left = 14, right = kWide - 24, top = 8, row_height = 46;
+  const double left = 14, right = kPageWidth - 24, top = 8, row_height = 46;
   const double bottom = top + row_height * static_cast<double>(strategies.size()) + 8;
   Extent extent;
   for (const StrategyResult& s : strategies) {
@@ -148,7 +146,8 @@ std::string ErrorChart(absl::Span<const StrategyResult> strategies) {
   // A stray tiny figure (a bar that reaches towards 0) does not take the whole axis.
   extent.low = std::max(extent.low, extent.high * 1e-9);
   const Scale x = Scale::Log(extent.low / 1.3, extent.high * 1.3, left, right);
-  SvgCanvas canvas(kWide, bottom + 48, "Predicted and achieved error of every strategy", "wide");
+  SvgCanvas canvas(kPageWidth, bottom + 48, "Predicted and achieved error of every strategy",
+                   "wide");
   canvas.XAxis(x, top, bottom, "error, Σ w (τ − V)²", 6);
   const auto place = [&](double value) { return x(std::clamp(value, x.low(), x.high())); };
   for (size_t k = 0; k < strategies.size(); ++k) {

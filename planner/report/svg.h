@@ -8,6 +8,9 @@
 
 namespace mergeplan {
 
+// Width of a chart that fills a page, in drawing units.
+inline constexpr double kPageWidth = 640;
+
 // Maps data to drawing units along one axis, on a linear or a logarithmic scale.
 class Scale {
  public:

@@ -23,6 +23,7 @@ namespace {
 using ::testing::AllOf;
 using ::testing::Each;
 using ::testing::ElementsAre;
+using testing::ErrorOf;
 using testing::Gzip;
 using ::testing::HasSubstr;
 using testing::Jpeg;
@@ -34,15 +35,6 @@ using testing::Rows;
 using testing::Tar;
 using testing::TarMember;
 using testing::TempFolder;
-
-std::string ErrorOf(const std::string& path, const SamplesOptions& options = {}) {
-  const absl::StatusOr<Rows> rows = ReadAll(path, options);
-  EXPECT_FALSE(rows.ok()) << path << " was read, expected an error";
-  const std::string message(rows.status().message());
-  EXPECT_THAT(message, HasSubstr(path));
-  EXPECT_EQ(message.find('\n'), std::string::npos) << message;
-  return message;
-}
 
 Image Decoded(const std::string& bytes) {
   Image image;

@@ -56,7 +56,7 @@ TEST_F(Safetensors, WhatIsWrittenIsReadBack) {
   const auto file = SafetensorsFile::Open(path_);
   ASSERT_TRUE(file.ok()) << file.status();
   EXPECT_THAT((*file)->metadata(),
-              ElementsAre(testing::Pair("format", "pt"), testing::Pair("x", "y\n")));
+              ElementsAre(::testing::Pair("format", "pt"), ::testing::Pair("x", "y\n")));
   const std::vector<SafetensorsEntry>& entries = (*file)->entries();
   ASSERT_EQ(entries.size(), 4U);
   // Wide types first, then by name.
@@ -166,7 +166,7 @@ TEST_F(Safetensors, AnIndexSaysWhereTensorsAre) {
     return ReadSafetensorsIndex(path_);
   };
   EXPECT_THAT(*read(R"({"metadata":{},"weight_map":{"a":"x.safetensors"}})"),
-              ElementsAre(testing::Pair("a", "x.safetensors")));
+              ElementsAre(::testing::Pair("a", "x.safetensors")));
   for (const char* text : {"", "[]", "{}", R"({"weight_map":[]})", R"({"weight_map":{"a":1}})",
                            R"({"weight_map":{"a":""}})", R"({"weight_map":{"a":".."}})",
                            R"({"weight_map":{"a":"/etc/passwd"}})"}) {

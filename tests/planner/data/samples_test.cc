@@ -23,6 +23,7 @@ namespace {
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::ElementsAreArray;
+using testing::ErrorOf;
 using testing::Gzip;
 using ::testing::HasSubstr;
 using testing::Idx;
@@ -32,16 +33,6 @@ using testing::ReadAll;
 using testing::Rows;
 using testing::TempFolder;
 using testing::Zip;
-
-// The message of the error that opening or reading gives; it names the file.
-std::string ErrorOf(const std::string& path, const SamplesOptions& options = {}) {
-  const absl::StatusOr<Rows> rows = ReadAll(path, options);
-  EXPECT_FALSE(rows.ok()) << path << " was read, expected an error";
-  const std::string message(rows.status().message());
-  EXPECT_THAT(message, HasSubstr(path));
-  EXPECT_EQ(message.find('\n'), std::string::npos) << message;
-  return message;
-}
 
 std::vector<double> UpTo(int n) {
   std::vector<double> out;

@@ -1,5 +1,8 @@
 #include "tests/planner/data/writers.h"
 
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
 #include <cstddef>
 #include <cstdio>
 #include <cstdlib>
@@ -256,6 +259,15 @@ absl::StatusOr<Rows> ReadAll(const std::string& path, const SamplesOptions& opti
                                             out.samples, ", skipped ", out.skipped));
   }
   return out;
+}
+
+std::string ErrorOf(const std::string& path, const SamplesOptions& options) {
+  const absl::StatusOr<Rows> rows = ReadAll(path, options);
+  EXPECT_FALSE(rows.ok()) << path << " was read, expected an error";
+  const std::string message(rows.status().message());
+  EXPECT_THAT(message, ::testing::HasSubstr(path));
+  EXPECT_EQ(message.find('\n'), std::string::npos) << message;
+  return message;
 }
 
 }  // namespace mergeplan::testing

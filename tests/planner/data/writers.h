@@ -87,4 +87,7 @@ struct Rows {
 absl::StatusOr<Rows> ReadAll(const std::string& path, const SamplesOptions& options = {},
                              int batch = 7);
 
+// The message of the error that opening or reading gives; it names the file.
+std::string ErrorOf(const std::string& path, const SamplesOptions& options = {});
+
 }  // namespace mergeplan::testing
