@@ -23,7 +23,7 @@ constexpr std::uint64_t kTraits =
     MERGEPLAN_TEACHER_PREDICTS_X0 | MERGEPLAN_TEACHER_DATA_FREE | MERGEPLAN_TEACHER_HAS_SPECTRUM;
 constexpr int kMostRows = 1 << 24;
 
-absl::Status CheckOptions(const DistillArguments& arguments) {
+absl::Status CheckMixtureOptions(const DistillArguments& arguments) {
   if (arguments.reference && *arguments.reference != "teacher") {
     return Misuse(absl::StrCat("--reference ", *arguments.reference,
                                ": the students of a mixture are no linear operators, so only the "
@@ -89,7 +89,7 @@ std::string MixtureJob::Fingerprint() const {
 
 absl::StatusOr<MixtureJob> NewMixtureJob(const DistillArguments& arguments,
                                          PlannerServices& services) {
-  MP_RETURN_IF_ERROR(CheckOptions(arguments));
+  MP_RETURN_IF_ERROR(CheckMixtureOptions(arguments));
   MP_ASSIGN_OR_RETURN(const auto texts, ExpertTexts(arguments));
   MP_ASSIGN_OR_RETURN(const TeacherName name, ParseTeacher(*arguments.teacher));
   MixtureJob job;
@@ -120,7 +120,7 @@ absl::StatusOr<MixtureJob> ResumedMixtureJob(const DistillArguments& arguments,
                                              const RunFolder& folder) {
   const RunInfo& info = *folder.previous();
   const std::string plan_file = folder.File("plan.toml");
-  MP_RETURN_IF_ERROR(CheckOptions(arguments));
+  MP_RETURN_IF_ERROR(CheckMixtureOptions(arguments));
   MixtureJob job;
   MP_ASSIGN_OR_RETURN(job.document, ResumedPlan(arguments, folder, kTraits));
   MP_RETURN_IF_ERROR(CheckScheduleAndStart(arguments, job.document, plan_file));

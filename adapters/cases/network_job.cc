@@ -37,7 +37,7 @@ std::uint64_t TraitsOf(const NetworkJob& job, bool has_spectrum) {
   }
 }
 
-absl::Status CheckOptions(const DistillArguments& arguments) {
+absl::Status CheckNetworkOptions(const DistillArguments& arguments) {
   if (arguments.reference && *arguments.reference != "teacher") {
     return Misuse(absl::StrCat("--reference ", *arguments.reference,
                                ": networks are no linear operators, so only the teacher can be the "
@@ -299,7 +299,7 @@ std::map<std::string, std::string> NetworkJob::Texts() const {
 
 absl::StatusOr<NetworkJob> NewNetworkJob(const DistillArguments& arguments,
                                          PlannerServices& services) {
-  MP_RETURN_IF_ERROR(CheckOptions(arguments));
+  MP_RETURN_IF_ERROR(CheckNetworkOptions(arguments));
   MP_ASSIGN_OR_RETURN(const auto texts, NetworkTexts(arguments));
   NetworkJob job;
   MP_ASSIGN_OR_RETURN(job.options, NetworkOptions::Parse(texts));
@@ -339,7 +339,7 @@ absl::StatusOr<NetworkJob> ResumedNetworkJob(const DistillArguments& arguments,
                                              const RunFolder& folder) {
   const RunInfo& info = *folder.previous();
   const std::string run_file = folder.File("run.toml");
-  MP_RETURN_IF_ERROR(CheckOptions(arguments));
+  MP_RETURN_IF_ERROR(CheckNetworkOptions(arguments));
   NetworkJob job;
   const std::uint64_t traits = ~std::uint64_t{0};  // the plugin has been asked before
   MP_ASSIGN_OR_RETURN(job.document, ResumedPlan(arguments, folder, traits));

@@ -21,8 +21,11 @@ int RunProgram(int argc, const char* const* argv) {
   const std::vector<Command> commands = {AddDistill(app), AddBench(app),   AddCalibrate(app),
                                          AddModel(app),   AddEncode(app),  AddTrainTeacher(app),
                                          AddSample(app),  AddFeatures(app)};
-  const bool known = argc > 1 && app.get_subcommand_no_throw(argv[1]) != nullptr;
-  const std::string name = known ? argv[1] : "distill";
+  // For errors: what was asked for, where it is one of them.
+  std::string name = "distill";
+  for (const Command& command : commands) {
+    if (argc > 1 && command.options->get_name() == argv[1]) name = argv[1];
+  }
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& done) {  // --help, --version

@@ -106,7 +106,7 @@ TEST(Sensitivity, StrategiesThatTheLimitsExcludeAreNoRivals) {
   const Model model = ModelFor("cosine", steps, variances);
   const VarianceIntervals intervals = RelativeIntervals(variances, 0.1);
   const Plan vanilla = Canonical(Strategy::kVanilla, steps);
-  SensitivityOptions options = Options();
+  SensitivityOptions options = QuietOptions();
   const auto analyze = [&](int merges, int rounds, const Plan& plan) {
     options.search.max_merges = merges;
     options.search.max_rounds = rounds;

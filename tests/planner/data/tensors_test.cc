@@ -186,7 +186,7 @@ TEST(TorchFiles, DeepNestsAndLoopsAreRefusedWithoutRunningOutOfStack) {
   };
   for (const std::string& one : body) {
     const absl::Status status = ReadTensorPickle(Pickle(one), "x.pt").status();
-    EXPECT_THAT(status.message(),
+    EXPECT_THAT(std::string(status.message()),
                 ::testing::ContainsRegex("more than 32 levels|more entries|more instructions"));
   }
 }

@@ -103,7 +103,7 @@ std::vector<Blocks> Neighbours(const Blocks& blocks) {
   return out;
 }
 
-Model MakeModel(std::vector<double> variances, int steps, double time) {
+Model SurrogateModel(std::vector<double> variances, int steps, double time) {
   ModelSpec spec;
   spec.schedule = CosineSchedule(steps);
   spec.variances = std::move(variances);
@@ -123,7 +123,7 @@ TEST(LocalChanges, NoneIsBetterThanAReportedOptimum) {
     for (int k = 0; k < count; ++k) {
       variances.push_back(trial % 3 == 0 ? uniform(0.9, 1.6) : std::exp(uniform(-2, 2)));
     }
-    const Model model = MakeModel(variances, steps, uniform(0.5, 6));
+    const Model model = SurrogateModel(variances, steps, uniform(0.5, 6));
     SearchOptions options;
     options.gap = 0;
     options.student_steps = 1 + trial % 3;

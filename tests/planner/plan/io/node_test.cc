@@ -122,7 +122,7 @@ TEST(ParseTest, DamagedFiles) {
           default:
             text[at] = static_cast<char>('0' + random() % 10);
         }
-        if (text.empty()) text = " ";
+        if (text.empty()) text.assign(1, ' ');
       }
       std::ofstream(folder.At(name), std::ios::binary | std::ios::trunc) << text;
       const auto read = ReadPlan(folder.At(name));
