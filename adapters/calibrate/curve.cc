@@ -63,7 +63,7 @@ std::vector<double> NonNegativeLeastSquares(absl::Span<const double> a, absl::Sp
 LossCurve LossCurve::Fit(absl::Span<const std::int64_t> updates, absl::Span<const double> shares) {
   LossCurve out;
   const auto most = static_cast<double>(updates.back());
-  for (double time = 0.5; time <= 2 * most; time *= 2) out.times_.push_back(time);
+  for (int k = -1; std::exp2(k) <= 2 * most; ++k) out.times_.push_back(std::exp2(k));
   const int columns = static_cast<int>(out.times_.size()) + 1;
   std::vector<double> a, b;
   const auto add = [&](double u, double share) {

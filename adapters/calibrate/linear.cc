@@ -90,7 +90,9 @@ absl::StatusOr<LinearModel> LinearModel::Fit(Data data, const Measurements& m) {
   };
   double best = 0, least = std::numeric_limits<double>::infinity();
   constexpr double kStep = 0.5;
-  for (double x = std::log(1e-4); x <= std::log(1e4); x += kStep) {
+  constexpr int kTrials = 37;  // 1e-4 .. 1e4
+  for (int trial = 0; trial < kTrials; ++trial) {
+    const double x = std::log(1e-4) + kStep * trial;
     MP_ASSIGN_OR_RETURN(const double at, cost(x));
     if (at < least) least = at, best = x;
   }

@@ -114,6 +114,25 @@ std::string Verdict(const Answer& a) {
   return out;
 }
 
+// Distances are to perfect children; what trained ones made of it.
+std::string StartNote(const Answer& a) {
+  double farthest = 1;
+  std::string which;
+  for (const auto* rows : {&a.judgement.held_out, &a.judgement.fitted}) {
+    for (const Judged& row : *rows) {
+      if (row.pilot.trained.empty() || !(row.start_predicted > 0)) continue;
+      const double ratio = row.start / row.start_predicted;
+      if (ratio > farthest) farthest = ratio, which = row.pilot.ToString();
+    }
+  }
+  if (farthest < 1.2) return "";
+  return absl::StrFormat(
+      "children that have learnt little: %s starts %.3g times as far from its target as from a "
+      "perfect child, which the tables are about, so errors of plans with many merges are likely "
+      "too small\n",
+      which, farthest);
+}
+
 std::string PlanTable(const Answer& a, std::int64_t iterations) {
   std::string out = absl::StrFormat("%-14s %7s %11s %23s %11s %11s  %s\n", "plan", "merges",
                                     "error", "interval", "same total", "linear", "tree");
@@ -204,8 +223,8 @@ std::string AnswerText(const Measurements& m, const Answer& a, const Heading& h)
                         m.pilots.size(), Updates(m), static_cast<double>(Calls(m)), Seconds(m) / 60,
                         h.stopped ? " (stopped before all of them)" : "");
   if (!h.why.empty()) absl::StrAppend(&out, "a pilot failed: ", h.why, "\n\n");
-  absl::StrAppend(&out, FittedTable(a, a.judgement.rule), "\n", HeldOutTable(a), Verdict(a), "\n",
-                  PlanTable(a, h.iterations), Difference(a));
+  absl::StrAppend(&out, FittedTable(a, a.judgement.rule), "\n", HeldOutTable(a), Verdict(a),
+                  StartNote(a), "\n", PlanTable(a, h.iterations), Difference(a));
   for (const auto& [what, file] : {std::pair{"tables", h.output},
                                    {"all measurements", h.arrays},
                                    {"the measured plan, for distill --plan", h.plan}}) {
