@@ -113,9 +113,9 @@ calibrate::LinearModel::Data LinearDataOf(const NetworkJob& job, const Measureme
   return data;
 }
 
-class Command {
+class CalibrateRun {
  public:
-  explicit Command(const CalibrateArguments& arguments) : a_(arguments) {}
+  explicit CalibrateRun(const CalibrateArguments& arguments) : a_(arguments) {}
 
   absl::StatusOr<int> Run() {
     MP_RETURN_IF_ERROR(Check(a_));
@@ -296,7 +296,7 @@ class Command {
 }  // namespace
 
 int RunCalibrateCommand(const CalibrateArguments& arguments) {
-  const absl::StatusOr<int> code = Command(arguments).Run();
+  const absl::StatusOr<int> code = CalibrateRun(arguments).Run();
   if (code.ok()) return *code;
   if (code.status().message().empty()) return kMisuse;
   std::fprintf(stderr, "mergeplan calibrate: %s\n", std::string(code.status().message()).c_str());

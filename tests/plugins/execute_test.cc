@@ -24,7 +24,7 @@ using ::testing::StartsWith;
 constexpr const char* kOurs[] = {"boot",   "consistency", "dp_custom", "greedy",
                                  "manual", "progressive", "vanilla"};
 
-std::string Message(const absl::Status& status) { return std::string(status.message()); }
+std::string ExecuteMessage(const absl::Status& status) { return std::string(status.message()); }
 
 // ---- our own, which execute any plan round by round
 
@@ -77,7 +77,7 @@ TEST_P(Ours, StopsBetweenRounds) {
     runtime.on_train = [&] { runtime.cancel = ++trained >= rounds_before; };
     const absl::Status status = plugin_->Execute(plan, runtime);
     EXPECT_EQ(status.code(), absl::StatusCode::kCancelled);
-    EXPECT_THAT(Message(status),
+    EXPECT_THAT(ExecuteMessage(status),
                 HasSubstr("stopped after " + std::to_string(rounds_before) + " of 4 merges"));
     EXPECT_EQ(trained, rounds_before);
     // What was trained has been written.
@@ -108,11 +108,11 @@ TEST_P(Ours, ErrorsOfTheRuntimeEndTheRun) {
   throwing.on_train = [] { throw std::runtime_error("from the runtime"); };
   const absl::Status thrown = plugin_->Execute(plan, throwing);
   EXPECT_EQ(thrown.code(), absl::StatusCode::kInternal);
-  EXPECT_THAT(Message(thrown), HasSubstr("from the runtime"));
+  EXPECT_THAT(ExecuteMessage(thrown), HasSubstr("from the runtime"));
 
   RecordingRuntime wrong(plan);
   wrong.results_missing = true;
-  EXPECT_THAT(Message(plugin_->Execute(plan, wrong)),
+  EXPECT_THAT(ExecuteMessage(plugin_->Execute(plan, wrong)),
               HasSubstr("the runtime gave 0 results for 1 merges"));
 }
 
@@ -204,7 +204,8 @@ TEST_F(OddExecute, NamesThePluginAndTheFault) {
     runtime_.calls.clear();
     const absl::Status status = Do(c.what);
     EXPECT_EQ(status.code(), c.code) << c.what << ": " << status;
-    EXPECT_THAT(Message(status), AllOf(StartsWith("plugin odd: execute: "), HasSubstr(c.expected)));
+    EXPECT_THAT(ExecuteMessage(status),
+                AllOf(StartsWith("plugin odd: execute: "), HasSubstr(c.expected)));
     EXPECT_THAT(runtime_.calls, ElementsAreArray(c.calls)) << c.what;
   }
 }
@@ -214,7 +215,7 @@ TEST_F(OddExecute, HiddenErrorsAreToldAnyway) {
   EXPECT_TRUE(Do("ignores-errors").ok());
   EXPECT_THAT(runtime_.log, ElementsAre("1 odd: went on after an error: disk full"));
   runtime_.train_status = absl::ResourceExhaustedError("no memory");
-  EXPECT_THAT(Message(Do("ignores-errors")), HasSubstr("it was told before: disk full"));
+  EXPECT_THAT(ExecuteMessage(Do("ignores-errors")), HasSubstr("it was told before: disk full"));
 }
 
 TEST_F(OddExecute, ResultsArrive) {
@@ -236,7 +237,7 @@ TEST_F(OddExecute, ProgressOutsideItsRangeIsDropped) {
 
 TEST_F(OddExecute, ParametersAreChecked) {
   const absl::Status status = plugin_->Execute(plan_, runtime_, {{"rate", "nan"}});
-  EXPECT_THAT(Message(status), HasSubstr("plugin odd: parameter rate: found \"nan\""));
+  EXPECT_THAT(ExecuteMessage(status), HasSubstr("plugin odd: parameter rate: found \"nan\""));
   EXPECT_THAT(runtime_.calls, IsEmpty());
 }
 

@@ -24,10 +24,10 @@ using ::testing::Not;
 
 namespace fs = std::filesystem;
 
-constexpr const char* kOurs[] = {"boot",   "consistency", "dp_custom", "greedy",
-                                 "manual", "progressive", "vanilla"};
+constexpr const char* kPlugins[] = {"boot",   "consistency", "dp_custom", "greedy",
+                                    "manual", "progressive", "vanilla"};
 
-std::string Message(const absl::Status& status) { return std::string(status.message()); }
+std::string LoaderMessage(const absl::Status& status) { return std::string(status.message()); }
 
 std::string Replaced(std::string text, const std::string& from, const std::string& to) {
   const size_t at = text.find(from);
@@ -36,7 +36,7 @@ std::string Replaced(std::string text, const std::string& from, const std::strin
 }
 
 TEST(Loader, FindsOurPluginsBesideTheProgram) {
-  for (const char* name : kOurs) {
+  for (const char* name : kPlugins) {
     const auto plugin = LoadPlugin(name, {});
     ASSERT_TRUE(plugin.ok()) << plugin.status();
     EXPECT_EQ((*plugin)->name(), name);
@@ -86,28 +86,29 @@ TEST(Loader, NotFoundListsWhatThereIs) {
   const auto plugin = LoadPlugin("bot", {});
   EXPECT_EQ(plugin.status().code(), absl::StatusCode::kNotFound);
   EXPECT_THAT(
-      Message(plugin.status()),
+      LoaderMessage(plugin.status()),
       AllOf(HasSubstr("plugin bot: not found"),
             HasSubstr("one of boot, consistency, dp_custom, greedy, manual, progressive, vanilla"),
             HasSubstr("lib/mergeplan/plugins")));
-  EXPECT_THAT(Message(LoadPlugin("bot", {"/no/such folder"}).status()),
+  EXPECT_THAT(LoaderMessage(LoadPlugin("bot", {"/no/such folder"}).status()),
               HasSubstr("/no/such folder is no folder of plugins"));
 }
 
 TEST(Loader, MissingParts) {
   const PluginFolder folder;
   const std::string library = folder.CopyLibrary("odd");
-  EXPECT_THAT(Message(LoadPlugin(library, {}).status()),
+  EXPECT_THAT(LoaderMessage(LoadPlugin(library, {}).status()),
               AllOf(HasSubstr(library), HasSubstr("manifest"), HasSubstr("is missing")));
   folder.Write("odd.toml", kOddManifest);
   fs::remove(library);
   const auto plugin = LoadPlugin("odd", {folder.path()});
   EXPECT_EQ(plugin.status().code(), absl::StatusCode::kNotFound);
-  EXPECT_THAT(Message(plugin.status()),
+  EXPECT_THAT(LoaderMessage(plugin.status()),
               AllOf(HasSubstr("plugin odd"), HasSubstr(library), HasSubstr("no such library")));
-  EXPECT_THAT(Message(LoadPlugin(folder.File("none.so"), {}).status()),
+  EXPECT_THAT(LoaderMessage(LoadPlugin(folder.File("none.so"), {}).status()),
               HasSubstr("none.so: no such plugin library"));
-  EXPECT_THAT(Message(LoadPlugin(folder.File("none.toml"), {}).status()), HasSubstr("none.toml"));
+  EXPECT_THAT(LoaderMessage(LoadPlugin(folder.File("none.toml"), {}).status()),
+              HasSubstr("none.toml"));
 }
 
 TEST(Loader, ManifestOfAnotherLibrary) {
@@ -115,7 +116,7 @@ TEST(Loader, ManifestOfAnotherLibrary) {
   folder.CopyLibrary("odd");
   const std::string other = folder.CopyLibrary("odd", "even");
   folder.Write("even.toml", Replaced(kOddManifest, "name = \"odd\"", "name = \"even\""));
-  EXPECT_THAT(Message(LoadPlugin(other, {}).status()),
+  EXPECT_THAT(LoaderMessage(LoadPlugin(other, {}).status()),
               HasSubstr("library: found odd.so, expected even.so"));
 }
 
@@ -125,7 +126,7 @@ TEST(Loader, WrongMajorIsSaidBeforeTheLibraryIsTouched) {
   folder.Write("odd.so", "not a library at all");
   const auto plugin = LoadPlugin("odd", {folder.path()});
   EXPECT_EQ(plugin.status().code(), absl::StatusCode::kFailedPrecondition);
-  EXPECT_THAT(Message(plugin.status()),
+  EXPECT_THAT(LoaderMessage(plugin.status()),
               HasSubstr("plugin odd is for ABI 2.0, this host speaks 1."));
 }
 
@@ -138,12 +139,12 @@ TEST(Loader, WhatATeacherLacksIsSaidBeforeTheLibraryIsTouched) {
   constexpr std::uint64_t kGivesGradients = 8;
   const auto plugin = LoadPlugin("c_plugin", {folder.path()}, kPredictsX0);
   EXPECT_EQ(plugin.status().code(), absl::StatusCode::kFailedPrecondition);
-  EXPECT_EQ(Message(plugin.status()),
+  EXPECT_EQ(LoaderMessage(plugin.status()),
             "plugin c_plugin needs a teacher with gives-gradients; this one has predicts-x0 and "
             "lacks gives-gradients");
-  EXPECT_THAT(Message(LoadPlugin("c_plugin", {folder.path()}, kGivesGradients).status()),
+  EXPECT_THAT(LoaderMessage(LoadPlugin("c_plugin", {folder.path()}, kGivesGradients).status()),
               HasSubstr("no ELF file"));
-  EXPECT_THAT(Message(LoadPlugin("greedy", {}, kPredictsX0).status()),
+  EXPECT_THAT(LoaderMessage(LoadPlugin("greedy", {}, kPredictsX0).status()),
               HasSubstr("lacks has-spectrum"));
 }
 
@@ -165,7 +166,7 @@ TEST(Loader, NoSymbol) {
   folder.CopyLibrary("no_symbol", "odd");
   folder.Write("odd.toml", kOddManifest);
   EXPECT_THAT(
-      Message(LoadPlugin("odd", {folder.path()}).status()),
+      LoaderMessage(LoadPlugin("odd", {folder.path()}).status()),
       AllOf(HasSubstr("plugin odd"), HasSubstr("exports no function mergeplan_plugin_entry")));
 }
 
@@ -182,10 +183,11 @@ TEST(Loader, CutLibrariesAreErrorsAndNoCrash) {
     folder.Write("odd.toml", kOddManifest);
     const auto plugin = LoadPlugin("odd", {folder.path()});
     ASSERT_FALSE(plugin.ok()) << length << " of " << bytes.size() << " bytes";
-    EXPECT_THAT(Message(plugin.status()), AllOf(HasSubstr("plugin odd"), HasSubstr("odd.so")));
+    EXPECT_THAT(LoaderMessage(plugin.status()),
+                AllOf(HasSubstr("plugin odd"), HasSubstr("odd.so")));
     if (length >= 64) {
       EXPECT_EQ(plugin.status().code(), absl::StatusCode::kDataLoss) << plugin.status();
-      EXPECT_THAT(Message(plugin.status()), HasSubstr("truncated library"));
+      EXPECT_THAT(LoaderMessage(plugin.status()), HasSubstr("truncated library"));
     }
   }
 }
@@ -208,7 +210,7 @@ TEST(Loader, CutLibrariesWithoutSectionHeaders) {
   folder.Write("odd.toml", kOddManifest);
   const auto plugin = LoadPlugin("odd", {folder.path()});
   EXPECT_EQ(plugin.status().code(), absl::StatusCode::kDataLoss) << plugin.status();
-  EXPECT_THAT(Message(plugin.status()), HasSubstr("its segment "));
+  EXPECT_THAT(LoaderMessage(plugin.status()), HasSubstr("its segment "));
 }
 
 TEST(Loader, OtherFiles) {
@@ -225,12 +227,13 @@ TEST(Loader, OtherFiles) {
     const PluginFolder folder;
     folder.Write("odd.so", bytes);
     folder.Write("odd.toml", kOddManifest);
-    EXPECT_THAT(Message(LoadPlugin("odd", {folder.path()}).status()), HasSubstr(expected));
+    EXPECT_THAT(LoaderMessage(LoadPlugin("odd", {folder.path()}).status()), HasSubstr(expected));
   }
   const PluginFolder folder;
   fs::create_directory(folder.File("odd.so"));
   folder.Write("odd.toml", kOddManifest);
-  EXPECT_THAT(Message(LoadPlugin("odd", {folder.path()}).status()), HasSubstr("found no file"));
+  EXPECT_THAT(LoaderMessage(LoadPlugin("odd", {folder.path()}).status()),
+              HasSubstr("found no file"));
 }
 
 TEST(Loader, EntriesThatDoNotFit) {
@@ -268,7 +271,7 @@ TEST(Loader, EntriesThatDoNotFit) {
     const ScopedVariable variable("MERGEPLAN_TEST_ODD_ENTRY", odd);
     const auto plugin = LoadPlugin("odd", {folder.path()});
     ASSERT_FALSE(plugin.ok()) << odd;
-    EXPECT_THAT(Message(plugin.status()),
+    EXPECT_THAT(LoaderMessage(plugin.status()),
                 AllOf(HasSubstr("plugin odd: "), HasSubstr("odd.so"), HasSubstr(expected)));
   }
   EXPECT_TRUE(LoadPlugin("odd", {folder.path()}).ok());
@@ -289,7 +292,7 @@ TEST(Loader, AnEntryThatEndsOrHangsTheProgramIsAnError) {
     const ScopedVariable variable("MERGEPLAN_TEST_ODD_ENTRY", odd);
     const auto plugin = LoadPlugin("odd", {folder.path()});
     ASSERT_FALSE(plugin.ok()) << odd;
-    EXPECT_THAT(Message(plugin.status()),
+    EXPECT_THAT(LoaderMessage(plugin.status()),
                 AllOf(HasSubstr("plugin odd: " + library + ": "), HasSubstr(expected)));
     int usable = 0;
     for (const PluginListing& listing : ListPlugins({folder.path()})) {
@@ -341,13 +344,13 @@ TEST(List, OneBadPluginDoesNotHideTheOthers) {
   ASSERT_EQ(by_name["odd"].size(), 2u);
   EXPECT_TRUE(by_name["odd"][0].status.ok());
   EXPECT_EQ(by_name["odd"][0].manifest_path, first.File("odd.toml"));
-  EXPECT_THAT(Message(by_name["odd"][1].status),
+  EXPECT_THAT(LoaderMessage(by_name["odd"][1].status),
               HasSubstr("odd is hidden by " + first.File("odd.toml")));
   ASSERT_EQ(by_name["broken"].size(), 1u);
-  EXPECT_THAT(Message(by_name["broken"][0].status), HasSubstr("unknown key \"nmae\""));
+  EXPECT_THAT(LoaderMessage(by_name["broken"][0].status), HasSubstr("unknown key \"nmae\""));
   // A broken one that comes first is what would be loaded, so it hides the good one.
   ASSERT_EQ(by_name["vanilla"].size(), 2u);
-  EXPECT_THAT(Message(by_name["vanilla"][0].status), HasSubstr("no valid TOML"));
+  EXPECT_THAT(LoaderMessage(by_name["vanilla"][0].status), HasSubstr("no valid TOML"));
   EXPECT_EQ(by_name["vanilla"][1].status.code(), absl::StatusCode::kAlreadyExists);
   EXPECT_EQ(LoadPlugin("vanilla", {first.path()}).status(), by_name["vanilla"][0].status);
   ASSERT_EQ(by_name["place"].size(), 1u);

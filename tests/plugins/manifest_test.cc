@@ -21,7 +21,7 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::Pair;
 
-std::string Message(const absl::Status& status) { return std::string(status.message()); }
+std::string ManifestMessage(const absl::Status& status) { return std::string(status.message()); }
 
 // The good manifest with one text replaced.
 std::string Changed(const std::string& from, const std::string& to) {
@@ -61,7 +61,7 @@ TEST(Manifest, MustBeAFile) {
   for (const char* name : {"odd.toml", "zero.toml"}) {
     const absl::Status status = ReadManifest(folder.File(name)).status();
     EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
-    EXPECT_THAT(Message(status), AllOf(HasSubstr(name), HasSubstr("found no file")));
+    EXPECT_THAT(ManifestMessage(status), AllOf(HasSubstr(name), HasSubstr("found no file")));
   }
 }
 
@@ -127,10 +127,10 @@ TEST(Manifest, NamesWhatIsWrong) {
     const auto manifest = ReadManifest(folder.Write("odd.toml", c.text));
     ASSERT_FALSE(manifest.ok()) << c.text;
     EXPECT_EQ(manifest.status().code(), absl::StatusCode::kInvalidArgument);
-    EXPECT_THAT(Message(manifest.status()), HasSubstr(folder.File("odd.toml")));
-    EXPECT_THAT(Message(manifest.status()), Not(HasSubstr("\n")));
+    EXPECT_THAT(ManifestMessage(manifest.status()), HasSubstr(folder.File("odd.toml")));
+    EXPECT_THAT(ManifestMessage(manifest.status()), Not(HasSubstr("\n")));
     for (const std::string& expected : c.expected) {
-      EXPECT_THAT(Message(manifest.status()), HasSubstr(expected));
+      EXPECT_THAT(ManifestMessage(manifest.status()), HasSubstr(expected));
     }
   }
 }
@@ -198,10 +198,11 @@ TEST(Parameters, NamesWhatIsWrong) {
     const auto values = CheckParameters(Sample(), {given});
     ASSERT_FALSE(values.ok()) << given.first << " = " << given.second;
     EXPECT_EQ(values.status().code(), absl::StatusCode::kInvalidArgument);
-    EXPECT_THAT(Message(values.status()), HasSubstr("plugin sample: "));
-    EXPECT_THAT(Message(values.status()), HasSubstr(expected));
+    EXPECT_THAT(ManifestMessage(values.status()), HasSubstr("plugin sample: "));
+    EXPECT_THAT(ManifestMessage(values.status()), HasSubstr(expected));
   }
-  EXPECT_THAT(Message(CheckParameters(Manifest(), {{"a", "b"}}).status()), HasSubstr("has none"));
+  EXPECT_THAT(ManifestMessage(CheckParameters(Manifest(), {{"a", "b"}}).status()),
+              HasSubstr("has none"));
 }
 
 TEST(Teacher, SaysWhatIsMissing) {
@@ -212,7 +213,7 @@ TEST(Teacher, SaysWhatIsMissing) {
   const absl::Status status =
       CheckTeacher(manifest, MERGEPLAN_TEACHER_PREDICTS_X0 | MERGEPLAN_TEACHER_GIVES_GRADIENTS);
   EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
-  EXPECT_EQ(Message(status),
+  EXPECT_EQ(ManifestMessage(status),
             "plugin sample needs a teacher with predicts-v, gives-gradients; this one has "
             "predicts-x0, gives-gradients and lacks predicts-v");
 }
@@ -223,9 +224,10 @@ TEST(Abi, MajorMustAgreeAndMinorSuffice) {
   manifest.abi_minor = MERGEPLAN_ABI_MINOR + 5;
   EXPECT_TRUE(CheckAbi(manifest).ok()) << "a newer plugin that does not need the news";
   manifest.abi_minor_needed = MERGEPLAN_ABI_MINOR + 5;
-  EXPECT_THAT(Message(CheckAbi(manifest)), HasSubstr("sample needs ABI 1.6 or newer"));
+  EXPECT_THAT(ManifestMessage(CheckAbi(manifest)), HasSubstr("sample needs ABI 1.6 or newer"));
   manifest.abi_major = MERGEPLAN_ABI_MAJOR + 1;
-  EXPECT_THAT(Message(CheckAbi(manifest)), HasSubstr("sample is for ABI 2.6, this host speaks 1."));
+  EXPECT_THAT(ManifestMessage(CheckAbi(manifest)),
+              HasSubstr("sample is for ABI 2.6, this host speaks 1."));
 }
 
 }  // namespace

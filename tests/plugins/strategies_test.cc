@@ -29,7 +29,7 @@ std::shared_ptr<const Plugin> Load(const std::string& name) {
   return plugin.ok() ? *plugin : nullptr;
 }
 
-std::string Message(const absl::Status& status) { return std::string(status.message()); }
+std::string StrategyMessage(const absl::Status& status) { return std::string(status.message()); }
 
 std::string Output(const std::string& command) {
   FILE* pipe = popen(command.c_str(), "r");
@@ -101,7 +101,7 @@ TEST(Progressive, FactorGroupsNeighbours) {
   EXPECT_EQ(plan(8, "4", 2), "(1..4) (5..8)");
   PlanRequest request = Question(8);
   request.parameters["factor"] = "1";
-  EXPECT_THAT(Message(plugin->MakePlan(request, services).status()),
+  EXPECT_THAT(StrategyMessage(plugin->MakePlan(request, services).status()),
               HasSubstr("plugin progressive: parameter factor: found \"1\", "
                         "expected an integer from 2 to 1000000"));
 }
@@ -182,16 +182,17 @@ TEST(Greedy, SaysWhatItLacks) {
   RecordingServices services;
   PlanRequest request = Question(8);
   request.variances.clear();
-  EXPECT_THAT(Message(plugin->MakePlan(request, services).status()),
+  EXPECT_THAT(StrategyMessage(plugin->MakePlan(request, services).status()),
               AllOf(HasSubstr("plugin greedy: plan: "), HasSubstr("spectrum is not known")));
   request = Question(8);
   request.parameters["width"] = "1";
-  EXPECT_THAT(Message(plugin->MakePlan(request, services).status()),
+  EXPECT_THAT(StrategyMessage(plugin->MakePlan(request, services).status()),
               HasSubstr("parameter width: found \"1\", expected an integer from 2 to 1000000"));
   services.cancel = true;
   const auto stopped = plugin->MakePlan(Question(8, 3), services);
   EXPECT_EQ(stopped.status().code(), absl::StatusCode::kCancelled);
-  EXPECT_THAT(Message(stopped.status()), HasSubstr("stopped with 8 blocks left, of which 3"));
+  EXPECT_THAT(StrategyMessage(stopped.status()),
+              HasSubstr("stopped with 8 blocks left, of which 3"));
   class Nan : public RecordingServices {
    public:
     absl::StatusOr<double> EvaluateTree(const PlanRequest&, const Plan&) override {
@@ -200,7 +201,7 @@ TEST(Greedy, SaysWhatItLacks) {
   } nan;
   const auto plan = plugin->MakePlan(Question(8), nan);
   EXPECT_EQ(plan.status().code(), absl::StatusCode::kInternal);
-  EXPECT_THAT(Message(plan.status()), HasSubstr("with a merge of 1-2 is nan"));
+  EXPECT_THAT(StrategyMessage(plan.status()), HasSubstr("with a merge of 1-2 is nan"));
 }
 
 TEST(Manual, MakesTheMergesThatAreListed) {
@@ -211,7 +212,7 @@ TEST(Manual, MakesTheMergesThatAreListed) {
     PlanRequest request = Question(steps, blocks);
     request.parameters["merges"] = merges;
     const auto made = plugin->MakePlan(request, services);
-    return made.ok() ? made->ToString() : Message(made.status());
+    return made.ok() ? made->ToString() : StrategyMessage(made.status());
   };
   EXPECT_EQ(plan(8, 1, "1-4,5-8,1-8"), "((1..4) (5..8))");
   EXPECT_EQ(plan(8, 1, " 1-8 5-8\n1-4, "), "((1..4) (5..8))") << "in any order";
@@ -268,7 +269,8 @@ TEST(Manual, NamesWhatIsWrong) {
     const auto plan = plugin->MakePlan(request, services);
     ASSERT_FALSE(plan.ok()) << merges;
     EXPECT_EQ(plan.status().code(), absl::StatusCode::kInvalidArgument);
-    EXPECT_THAT(Message(plan.status()), AllOf(HasSubstr("plugin manual: "), HasSubstr(expected)));
+    EXPECT_THAT(StrategyMessage(plan.status()),
+                AllOf(HasSubstr("plugin manual: "), HasSubstr(expected)));
   }
 }
 
@@ -298,7 +300,7 @@ TEST(DpCustom, WithoutASpectrumItSaysSo) {
   request.variances.clear();
   const auto plan = plugin->MakePlan(request, services);
   EXPECT_EQ(plan.status().code(), absl::StatusCode::kFailedPrecondition);
-  EXPECT_THAT(Message(plan.status()),
+  EXPECT_THAT(StrategyMessage(plan.status()),
               AllOf(HasSubstr("plugin dp_custom: plan: "), HasSubstr("spectrum is not known")));
 }
 
@@ -358,7 +360,7 @@ TEST(DpCustom, RunsAnyPlanFile) {
   const auto complaint = [&](const PlanRequest& changed) {
     const auto plan = plugin->MakePlan(changed, services);
     EXPECT_FALSE(plan.ok());
-    return Message(plan.status());
+    return StrategyMessage(plan.status());
   };
   PlanRequest other = Question(10, 2);
   other.parameters = request.parameters;

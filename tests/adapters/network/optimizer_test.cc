@@ -22,7 +22,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-using Options = std::map<std::string, std::string>;
+using Texts = std::map<std::string, std::string>;
 
 std::vector<at::Tensor> Parameters(at::ScalarType type) {
   std::vector<at::Tensor> out;
@@ -67,7 +67,7 @@ std::unique_ptr<torch::optim::Optimizer> Theirs(const Recipe& r, double lr,
 
 // Ours against LibTorch's own loops, with clipping, rate and average written out.
 TEST(NetworkOptimizer, DoesWhatTorchDoes) {
-  const std::vector<Options> recipes = {
+  const std::vector<Texts> recipes = {
       {{"optimizer", "sgd"}},
       {{"optimizer", "sgd"}, {"momentum", "0.9"}, {"weight-decay", "0.1"}},
       {{"optimizer", "sgd"}, {"clip-norm", "0.5"}, {"ema", "0.8"}},
@@ -77,7 +77,7 @@ TEST(NetworkOptimizer, DoesWhatTorchDoes) {
       {{"optimizer", "adamw"}, {"clip-norm", "1"}, {"lr-schedule", "linear"}, {"beta2", "0.9"}},
   };
   for (const at::ScalarType type : {at::kDouble, at::kFloat}) {
-    for (const Options& options : recipes) {
+    for (const Texts& options : recipes) {
       const Recipe recipe = Recipe::Parse(options).value();
       const double lr = 0.05, close = type == at::kDouble ? 1e-12 : 2e-5;
       const int updates = 12;

@@ -19,19 +19,19 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-struct Ran {
+struct MutantRan {
   int code;
   std::set<std::string> failed;
   std::string out;
 };
 
 // Runs the program mergeplan-plugin-conformance against a library.
-Ran RunSuite(const std::string& arguments) {
+MutantRan RunSuite(const std::string& arguments) {
   const PluginFolder folder;
   const std::string command = std::string("'") + MERGEPLAN_CONFORMANCE_TOOL + "' " + arguments +
                               " --gtest_brief=1 >'" + folder.File("out") + "' 2>&1";
   const int status = std::system(command.c_str());  // NOLINT(cert-env33-c): our own words
-  Ran ran{WIFEXITED(status) ? WEXITSTATUS(status) : -1, {}, Slurp(folder.File("out"))};
+  MutantRan ran{WIFEXITED(status) ? WEXITSTATUS(status) : -1, {}, Slurp(folder.File("out"))};
   std::istringstream lines(ran.out);
   const std::string mark = "[  FAILED  ] ";
   for (std::string line; std::getline(lines, line);) {
@@ -184,7 +184,7 @@ class Mutants : public ::testing::TestWithParam<Mutant> {};
 
 TEST_P(Mutants, ExactlyTheCheckOfTheBrokenRuleFails) {
   const ScopedVariable variable("MERGEPLAN_TEST_MUTANT", GetParam().name);
-  const Ran ran = RunSuite(Fixture("mutant"));
+  const MutantRan ran = RunSuite(Fixture("mutant"));
   EXPECT_EQ(ran.code, 1);
   EXPECT_THAT(ran.failed, ::testing::ElementsAre(GetParam().check)) << ran.out;
   EXPECT_THAT(ran.out, HasSubstr(GetParam().message));
@@ -199,7 +199,7 @@ INSTANTIATE_TEST_SUITE_P(Rules, Mutants, ::testing::ValuesIn(kMutants), [](const
 });
 
 TEST(Conformance, APluginThatKeepsEveryRulePasses) {
-  const Ran ran = RunSuite(Fixture("mutant"));
+  const MutantRan ran = RunSuite(Fixture("mutant"));
   EXPECT_EQ(ran.code, 0) << ran.out;
   EXPECT_THAT(ran.failed, IsEmpty());
   EXPECT_THAT(ran.out, ::testing::Not(HasSubstr("SKIPPED")));
@@ -218,7 +218,8 @@ TEST(Conformance, EveryCheckHasAMutant) {
 class Ours : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(Ours, Passes) {
-  const Ran ran = RunSuite(std::string("'") + MERGEPLAN_PLUGIN_FOLDER + "/" + GetParam() + ".so'");
+  const MutantRan ran =
+      RunSuite(std::string("'") + MERGEPLAN_PLUGIN_FOLDER + "/" + GetParam() + ".so'");
   EXPECT_EQ(ran.code, 0) << ran.out;
 }
 
@@ -231,7 +232,7 @@ TEST(Conformance, PassesParametersOn) {
   const std::string manual = std::string("'") + MERGEPLAN_PLUGIN_FOLDER + "/manual.so'";
   EXPECT_EQ(RunSuite(manual + " --param merges=1-17 --gtest_filter=Execute.*").code, 0);
   // Of all T and N there is none for which this list is a plan.
-  const Ran ran = RunSuite(manual + " --param merges=1-4,3-6");
+  const MutantRan ran = RunSuite(manual + " --param merges=1-4,3-6");
   EXPECT_THAT(ran.failed, ::testing::ElementsAre("Plan.PlansSomething")) << ran.out;
   EXPECT_THAT(ran.out, HasSubstr("overlap"));
 }
@@ -244,14 +245,14 @@ TEST(Conformance, Misuse) {
       {Fixture("mutant") + " --param", "--param: no value"},
   };
   for (const auto& [arguments, expected] : cases) {
-    const Ran ran = RunSuite(arguments);
+    const MutantRan ran = RunSuite(arguments);
     EXPECT_EQ(ran.code, 2) << arguments;
     EXPECT_THAT(ran.out, HasSubstr(expected));
   }
-  const Ran none = RunSuite("/no/such/library.so");
+  const MutantRan none = RunSuite("/no/such/library.so");
   EXPECT_EQ(none.code, 3);
   EXPECT_THAT(none.out, HasSubstr("/no/such/library.so"));
-  const Ran other = RunSuite(Fixture("no_symbol"));
+  const MutantRan other = RunSuite(Fixture("no_symbol"));
   EXPECT_EQ(other.code, 3);
   EXPECT_THAT(other.out, HasSubstr("exports no function mergeplan_plugin_entry"));
 }
