@@ -297,7 +297,7 @@ TEST(TarSamples, DamageIsAnError) {
   damaged[1024 + 30] ^= 1;  // the second header, whose checksum is then wrong
   EXPECT_THAT(ErrorOf(folder.Write("c.tar", damaged)), HasSubstr("amaged"));
   EXPECT_THAT(ErrorOf(folder.Write("d.tar", Tar({{"1.cls", "3"}, {"1.webp", "RIFF"}}))),
-              HasSubstr("holds no picture (found 1 .cls, 1 .webp)"));
+              HasSubstr("holds no picture or array (found 1 .cls, 1 .webp)"));
   EXPECT_THAT(ErrorOf(folder.Write("e.tar", Tar({{"1.png", "no picture"}}))),
               HasSubstr("e.tar: member 1.png: starts with 'no pictu"));
   EXPECT_THAT(ErrorOf(folder.Write("f.tar", Tar({{"1.png", png}, {"2.png", "1.png", '2'}}))),
