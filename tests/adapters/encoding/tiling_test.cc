@@ -96,7 +96,7 @@ at::Tensor Picture(std::int64_t height, std::int64_t width) {
 
 TEST(Tiles, EqualThePlainLoop) {
   for (const auto& [height, width] : {std::pair{32, 32}, {40, 24}, {18, 50}, {16, 16}, {22, 16}}) {
-    SCOPED_TRACE(testing::Message() << height << " x " << width);
+    SCOPED_TRACE(::testing::Message() << height << " x " << width);
     const at::Tensor x = Picture(height, width);
     BlockMeans vae;
     const auto fast = EncodeInTiles(vae, x, {.pixels = 16});
