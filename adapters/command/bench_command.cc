@@ -62,13 +62,15 @@ class Line {
 // A folder that is not there, is empty, or holds an older comparison.
 absl::Status CheckFolder(const std::string& path) {
   std::error_code ec;
-  if (std::filesystem::exists(path, ec)) {
-    if (!std::filesystem::is_directory(path, ec)) {
-      return Misuse(
-          absl::StrCat("-o ", path,
-                       ": is no folder, expected a folder, or a name that ends in .csv or "
-                       ".json"));
-    }
+  const bool there = std::filesystem::exists(path, ec);
+  // A name with another ending is more likely a mistake than a folder.
+  const bool ending = !there && std::filesystem::path(path).has_extension();
+  if (ending || (there && !std::filesystem::is_directory(path, ec))) {
+    return Misuse(absl::StrCat("-o ", path,
+                               ": expected a name that ends in .csv or .json, or a folder (without "
+                               "an ending, unless it is there)"));
+  }
+  if (there) {
     if (!std::filesystem::is_empty(path, ec) &&
         !std::filesystem::exists(path + "/bench.json", ec)) {
       return Misuse(absl::StrCat(

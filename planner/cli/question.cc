@@ -54,7 +54,16 @@ void AddDataFlags(CLI::App& app, DataFlags& flags) {
 
 namespace {
 
+absl::StatusOr<Scaling> GivenScaling(const DataFlags& flags) {
+  absl::StatusOr<Scaling> scaling = ParseScaling(flags.scale);
+  if (scaling.ok()) return scaling;
+  return Misuse(absl::InvalidArgumentError(
+      absl::StrCat("--scale: ", std::string(scaling.status().message()))));
+}
+
 absl::StatusOr<std::unique_ptr<SampleSource>> OpenWhole(const DataFlags& flags) {
+  // What is wrong with the flags is said before what is wrong with the file.
+  if (!flags.scale.empty()) MP_RETURN_IF_ERROR(GivenScaling(flags).status());
   SamplesOptions samples;
   samples.array = flags.array;
   samples.skip_nonfinite = flags.skip_nonfinite;
@@ -100,10 +109,7 @@ SpectrumPart PartOf(const DataFlags& flags, const SampleSource& whole, const std
 
 absl::StatusOr<Scaling> ScalingOf(const DataFlags& flags, const SampleSource& source) {
   if (flags.scale.empty()) return ParseScaling(source.is_pixels() ? "-1:1" : "none");
-  absl::StatusOr<Scaling> scaling = ParseScaling(flags.scale);
-  if (scaling.ok()) return scaling;
-  return Misuse(absl::InvalidArgumentError(
-      absl::StrCat("--scale: ", std::string(scaling.status().message()))));
+  return GivenScaling(flags);
 }
 
 EstimateOptions OptionsForBasis(const std::string& basis) {

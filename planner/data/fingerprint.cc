@@ -22,6 +22,7 @@ absl::StatusOr<std::string> FingerprintOfInput(const std::string& input) {
     MP_ASSIGN_OR_RETURN(const std::string path, SpoolStandardInput());
     return Sha256OfFile(path);
   }
+  ec.clear();
   std::vector<std::string> lines;
   const auto add = [&lines](const fs::path& path) {
     std::error_code none;

@@ -85,7 +85,7 @@ Model LogSpaced(int dimensions, double low, double high, int steps,
 
 // From here on an interval goes to the device: most of those that matter do, and there are not so
 // many that a test takes long.
-constexpr double kLeastWork = 2e4;
+constexpr double kLeastWork = 5e3;
 
 TEST_P(SolveTest, HundredTwentyEightDimensions) {
   MERGEPLAN_OPEN_BACKEND(backend);
