@@ -85,7 +85,7 @@ TEST_F(SpectrumIoTest, KeepsNumbersThatAreHardToPrint) {
   spectrum_.diagonal.off_diagonal_energy = 0.1 + 0.2;
   spectrum_.confidence = std::nextafter(1.0, 0.0);
   spectrum_.pca.off_diagonal_energy = 5e-324;
-  spectrum_.samples = (std::int64_t{1} << 53) - 1;
+  spectrum_.samples = kMostSamples;
   ASSERT_TRUE(WriteSpectrum(spectrum_, path_).ok());
   const auto back = ReadSpectrum(path_);
   ASSERT_TRUE(back.ok()) << back.status();
