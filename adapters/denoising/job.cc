@@ -81,7 +81,7 @@ absl::Status Complete(const Texts& texts, Job* job) {
   if (scaling.empty() && job->model.kind == kScriptTeacher) scaling = signature.scaling;
   if (scaling.empty()) {
     MP_ASSIGN_OR_RETURN(const auto source, OpenSamples(path, samples));
-    scaling = source->is_pixels() ? "-1:1" : "none";
+    scaling = source->is_pixels() ? network::kPixelScaling : "none";
   }
   job->scaling = scaling;
   MP_ASSIGN_OR_RETURN(job->data, network::LoadData(path, samples, scaling, signature.shape, rows));

@@ -90,9 +90,8 @@ absl::StatusOr<at::Tensor> ToPixels(const at::Tensor& samples, const std::string
   return network::Try("features", [&]() -> absl::StatusOr<at::Tensor> {
     const c10::NoGradGuard no_gradients;
     at::Tensor x = samples.to(at::kCPU, at::kFloat);
-    if (scaling != "none") {
-      // As data is read where nothing is said.
-      MP_ASSIGN_OR_RETURN(const Scaling pixels, ParseScaling(scaling.empty() ? "-1:1" : scaling));
+    if (!scaling.empty() && scaling != "none") {
+      MP_ASSIGN_OR_RETURN(const Scaling pixels, ParseScaling(scaling));
       x = ((x.to(at::kDouble) - pixels.add) / pixels.multiply).clamp(0, 255).round().to(at::kFloat);
     }
     return x.dim() == 3 ? x.unsqueeze(1) : x;

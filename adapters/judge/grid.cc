@@ -40,9 +40,8 @@ struct Levels {
 };
 
 absl::StatusOr<Levels> LevelsOf(const std::string& scaling, absl::Span<const float> samples) {
-  if (scaling != "none") {
-    // As data is read where nothing is said.
-    MP_ASSIGN_OR_RETURN(const Scaling pixels, ParseScaling(scaling.empty() ? "-1:1" : scaling));
+  if (!scaling.empty() && scaling != "none") {
+    MP_ASSIGN_OR_RETURN(const Scaling pixels, ParseScaling(scaling));
     return Levels{pixels.add, 1 / pixels.multiply};
   }
   const auto [least, most] = std::minmax_element(samples.begin(), samples.end());

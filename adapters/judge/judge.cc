@@ -16,6 +16,7 @@
 #include "adapters/judge/neighbours.h"
 #include "adapters/judge/sample_noise.h"
 #include "adapters/network/data.h"
+#include "adapters/network/signature.h"
 #include "adapters/network/try.h"
 #include "planner/base/file.h"
 #include "planner/base/status_macros.h"
@@ -101,7 +102,8 @@ absl::Status Judge::MakeReference(const Generate& teacher, const std::function<b
     from_cache_ = true;
     return absl::OkStatus();
   }
-  MP_ASSIGN_OR_RETURN(FeatureRows rows, Extract(*features_, samples, scaling_, stop));
+  MP_ASSIGN_OR_RETURN(FeatureRows rows,
+                      Extract(*features_, samples, network::PixelScaling(scaling_), stop));
   MP_ASSIGN_OR_RETURN(reference_, FitFeatures(rows.values, rows.dimensions));
   const std::int64_t kept = std::min(reference_.rows, options_.samples);
   rows.values.resize(static_cast<std::size_t>(kept * rows.dimensions));
@@ -120,13 +122,14 @@ absl::StatusOr<Verdict> Judge::Look(const Generate& generate, const std::string&
   if (drawn) {
     const std::int64_t shown = std::min<std::int64_t>(options_.grid, samples.size(0));
     const auto numbers = static_cast<std::size_t>(samples.numel() / samples.size(0) * shown);
-    MP_ASSIGN_OR_RETURN(const std::string png,
-                        GridPng({samples.const_data_ptr<float>(), numbers}, shape_, scaling_));
+    MP_ASSIGN_OR_RETURN(const std::string png, GridPng({samples.const_data_ptr<float>(), numbers},
+                                                       shape_, network::PixelScaling(scaling_)));
     out.grid = name + ".png";
     MP_RETURN_IF_ERROR(WriteFileAtomically(options_.folder + "/" + out.grid, png));
   }
   if (compares()) {
-    MP_ASSIGN_OR_RETURN(const FeatureRows rows, Extract(*features_, samples, scaling_, stop));
+    MP_ASSIGN_OR_RETURN(const FeatureRows rows,
+                        Extract(*features_, samples, network::PixelScaling(scaling_), stop));
     MP_ASSIGN_OR_RETURN(const FeatureGaussian own, FitFeatures(rows.values, rows.dimensions));
     MP_ASSIGN_OR_RETURN(out.frechet, FrechetDistance(own, reference_));
     // Sets of one size, since the manifold grows with its members.

@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "adapters/network/signature.h"
 #include "adapters/network/try.h"
 #include "planner/base/memory.h"
 #include "planner/base/status_macros.h"
@@ -32,7 +33,7 @@ absl::StatusOr<at::Tensor> LoadData(const std::string& path, const SamplesOption
                      "], expected the network's, [", absl::StrJoin(shape, ", "), "]"));
   }
   std::string text = scaling;
-  if (text.empty()) text = source->is_pixels() ? "-1:1" : "none";
+  if (text.empty()) text = source->is_pixels() ? kPixelScaling : "none";
   MP_ASSIGN_OR_RETURN(const Scaling scale, ParseScaling(text));
   if (source->size()) {
     const std::int64_t rows = most > 0 ? std::min(most, *source->size()) : *source->size();

@@ -64,6 +64,12 @@ struct Signature {
   std::int64_t dimensions() const;
 };
 
+// How pixels are read where a signature says nothing.
+inline constexpr char kPixelScaling[] = "-1:1";
+inline std::string PixelScaling(const std::string& scaling) {
+  return scaling.empty() ? kPixelScaling : scaling;
+}
+
 // Sizes, words and the table. INVALID_ARGUMENT names the key; `where` begins the message.
 absl::Status Validate(const Signature& signature, const std::string& where);
 

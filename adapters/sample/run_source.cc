@@ -100,7 +100,7 @@ absl::StatusOr<Sampler> NetworkStudent(const std::string& folder, const RunInfo&
                         network::NetworkSteps::Create(file.signature, schedule));
     steps = std::make_shared<const network::NetworkSteps>(std::move(along));
     out.shape = file.signature.shape;
-    out.scaling = file.signature.scaling;
+    out.scaling = network::PixelScaling(file.signature.scaling);
     out.states = StatesOf(*steps, options.device);
     part.module = file.module;
     out.jumps += 1;

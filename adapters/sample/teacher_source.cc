@@ -80,7 +80,7 @@ absl::Status LoadNetworkTeacher(const TeacherName& name, const Schedule& schedul
   MP_ASSIGN_OR_RETURN(network::NetworkSteps steps,
                       network::NetworkSteps::Create(file.signature, schedule));
   out->shape = out->sampler.shape = file.signature.shape;
-  out->sampler.scaling = file.signature.scaling;
+  out->sampler.scaling = network::PixelScaling(file.signature.scaling);
   out->sampler.states = StatesOf(steps, options.device);
   out->teacher = network::MakeNetworkTeacher(file.module, std::move(steps));
   return absl::OkStatus();

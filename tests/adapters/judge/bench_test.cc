@@ -57,6 +57,8 @@ class JudgedBench : public Distill {
                                   "--strategies",
                                   "vanilla,boot",
                                   "--trials",
+                                  "1",
+                                  "--threads",
                                   "1"};
     a.insert(a.end(), more.begin(), more.end());
     return Run(a);

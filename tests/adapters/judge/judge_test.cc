@@ -49,11 +49,11 @@ class Judging : public ::testing::Test {
 };
 
 TEST_F(Judging, AClassifierLearnsAndReadsBack) {
-  const Labelled data = Halves(256, 1), other = Halves(100, 2);
+  const Labelled data = Halves(128, 1), other = Halves(100, 2);
   ClassifierTraining options;
-  options.epochs = 4;
+  options.epochs = 6;
   options.batch = 16;
-  options.lr = 1e-2;
+  options.lr = 2e-2;
   auto trained = TrainClassifier(data, "halves", options);
   ASSERT_TRUE(trained.ok()) << trained.status();
   EXPECT_EQ(trained->config().classes, 2);

@@ -37,7 +37,8 @@ class Sample : public Distill {
   std::string Net() const { return "script:" + File("a net") + "/model.toml"; }
   std::vector<std::string> Of(const std::string& source, const std::string& output,
                               const std::vector<std::string>& more = {}) const {
-    std::vector<std::string> a = {"sample", source, "-o", File(output)};
+    // A second thread would only be waited for.
+    std::vector<std::string> a = {"sample", source, "--threads", "1", "-o", File(output)};
     a.insert(a.end(), more.begin(), more.end());
     return a;
   }
@@ -79,7 +80,8 @@ TEST_F(Sample, TheBatchChangesNothingAndTheSeedAll) {
 
 TEST_F(Sample, OfARunWithNetworks) {
   const std::string run = File("run");
-  std::vector<std::string> distill = {"distill",   "--strategy",
+  std::vector<std::string> distill = {"distill",   "--threads",
+                                      "1",         "--strategy",
                                       "boot",      "--teacher-steps",
                                       "4",         "--student-steps",
                                       "2",         "--schedule",
@@ -118,7 +120,7 @@ TEST_F(Sample, OfARunWithNetworks) {
 
 TEST_F(Sample, OfKnownLaws) {
   // Linear students.
-  ASSERT_EQ(Run(Distill::Small("boot", "linear", {"--seed", "3"})).code, 0);
+  ASSERT_EQ(Run(Distill::Small("boot", "linear", {"--seed", "3", "--threads", "1"})).code, 0);
   ASSERT_EQ(Run(Of(File("linear"), "l.npz", {"--seed", "3", "--count", "16"})).code, 0);
   ExpectClose(Drawn("l.npz"), Array("linear", "samples"));
   ASSERT_EQ(Run(Of(File("linear"), "t.npz", {"--seed", "3", "--count", "16", "--teacher"})).code,
