@@ -35,7 +35,9 @@ struct Case {
 
   void Plan(const std::string& scheduler, const std::string& schedule = "",
             const std::string& more = "-T 10 -N 2") const {
-    if (!scheduler.empty()) ASSERT_TRUE(WriteFileAtomically(config, scheduler).ok());
+    if (!scheduler.empty()) {
+      ASSERT_TRUE(WriteFileAtomically(config, scheduler).ok());
+    }
     const Outcome made =
         RunMergeplan("plan --variances 0.4,1.3 -s 1 --schedule '" +
                      (schedule.empty() ? config : schedule) + "' " + more + " -o " + plan);
