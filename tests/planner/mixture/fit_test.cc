@@ -218,7 +218,8 @@ TEST(FitMixture, NamesWhatIsWrong) {
   EXPECT_THAT(says(rows, 2, Options(kLowRank, 1, 2)), HasSubstr("rank is 2, expected 1..1"));
   EXPECT_THAT(says({1, 1, 1, 1}, 2, Options(kFull, 1)), HasSubstr("all samples are alike"));
   EXPECT_THAT(says({1, 2, std::nan(""), 4}, 2, Options(kFull, 1)), HasSubstr("sample 1"));
-  EXPECT_THAT(says({1, 2e200, 3, 4}, 2, Options(kFull, 1)), HasSubstr("beyond what float64 can hold"));
+  EXPECT_THAT(says({1, 2e200, 3, 4}, 2, Options(kFull, 1)),
+              HasSubstr("beyond what float64 can hold"));
   MixtureFitOptions options = Options(kFull, 1);
   options.floor = 0;
   EXPECT_THAT(says(rows, 2, options), HasSubstr("floor"));
