@@ -85,7 +85,7 @@ Model LogSpaced(int dimensions, double low, double high, int steps,
 
 // From here on an interval goes to the device: most of those that matter do, and there are not so
 // many that a test takes long.
-constexpr double kLeastWork = 5e3;
+constexpr double kLeastWork = 2e4;
 
 TEST_P(SolveTest, HundredTwentyEightDimensions) {
   MERGEPLAN_OPEN_BACKEND(backend);
@@ -95,7 +95,8 @@ TEST_P(SolveTest, HundredTwentyEightDimensions) {
     options.gap = 1e-2;
     EXPECT_TRUE(Equal(LogSpaced(128, 0.5, 2, 32), options, device(), kLeastWork));
     options.gap = blocks == 1 ? 0 : 1e-2;
-    EXPECT_TRUE(Equal(LogSpaced(128, 0.2, 5, 64), options, device(), kLeastWork));
+    // The exact pass of one block has no interval that is work enough for a device.
+    EXPECT_EQ(Equal(LogSpaced(128, 0.2, 5, 64), options, device(), kLeastWork), blocks > 1);
   }
 }
 
