@@ -153,7 +153,7 @@ TEST_F(JudgedBench, OptionsAreChecked) {
       {{"--budget", "updates=3", "--iterations", "4"}, "updates=3 and --iterations 4 differ"},
       {{"--features", File("features")}, "--features: is of --judge"},
       {{"--judge-array", "x"}, "--judge-array: is of --judge"},
-      {{"-o", File("a file")}, "is no folder"},
+      {{"-o", File("a file")}, "expected a name that ends in .csv or .json, or a folder"},
       {{"-o", File("full")}, "holds something else"},
   };
   for (const auto& [more, message] : cases) {
