@@ -3,6 +3,7 @@
 #
 #   setup_packages            Debian packages
 #   setup_torch               LibTorch: what CMAKE_PREFIX_PATH names, else a virtual environment with torch
+#   setup_python_build        the tools that build the Python package's wheel
 #   build PRESET [TARGET...]  configures build/PRESET and builds
 #
 # MERGEPLAN_VENV names another folder for the virtual environment.
@@ -67,6 +68,27 @@ setup_torch() {
   local torch
   torch=$(echo "$VENV"/lib/python3*/site-packages/torch)
   export CMAKE_PREFIX_PATH="$torch${CMAKE_PREFIX_PATH:+:$CMAKE_PREFIX_PATH}"
+}
+
+# A virtual environment with what adapters/python/pyproject.toml builds with: it stays where it is, so that ccache knows what was
+# compiled against its headers. Sets PYTHON_BUILD.
+setup_python_build() {
+  local requires
+  requires=$(/usr/bin/python3 -c 'import sys, tomllib; print("\n".join(tomllib.load(open(sys.argv[1], "rb"))["build-system"]["requires"]))' \
+    "$ROOT/adapters/python/pyproject.toml")
+  PYTHON_BUILD="$(dirname "$VENV")/python-build-$(sha256sum <<<"$requires" | cut -c1-12)"
+  [ -e "$PYTHON_BUILD/complete" ] && return 0
+  say "making a virtual environment with ${requires//$'\n'/, } in $PYTHON_BUILD"
+  mkdir -p "$(dirname "$PYTHON_BUILD")"
+  (
+    flock 9
+    if [ ! -e "$PYTHON_BUILD/complete" ]; then
+      rm -rf "$PYTHON_BUILD"
+      /usr/bin/python3 -m venv "$PYTHON_BUILD"
+      "$PYTHON_BUILD/bin/pip" install --quiet --disable-pip-version-check -r <(echo "$requires")
+      touch "$PYTHON_BUILD/complete"
+    fi
+  ) 9>"$PYTHON_BUILD.lock"
 }
 
 # Compilers that use 1.5 GB a file: no more jobs than the memory carries.

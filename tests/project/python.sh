@@ -27,9 +27,12 @@ retry() {
 }
 
 say "the wheel"
+# A subshell of its own: a function that is tried does not stop at its first error.
+retry bash -euo pipefail -c 'source "$0/cmake/setup.sh"; setup_python_build' "$ROOT"
+setup_python_build
 begin=$(date +%s)
-/usr/bin/python3 -m venv "$FOLDER/build"
-retry "${clean[@]}" "$FOLDER/build/bin/pip" wheel --quiet --disable-pip-version-check --no-deps "$ROOT/adapters/python" -w "$FOLDER/wheel"
+"${clean[@]}" "PATH=$PYTHON_BUILD/bin:/usr/local/bin:/usr/bin:/bin" "$PYTHON_BUILD/bin/pip" wheel --quiet --disable-pip-version-check \
+  --no-deps --no-build-isolation "$ROOT/adapters/python" -w "$FOLDER/wheel"
 wheel=$(echo "$FOLDER"/wheel/mergeplan-*.whl)
 echo "$(basename "$wheel"): $(stat -c %s "$wheel") bytes, built in $(($(date +%s) - begin)) s"
 
