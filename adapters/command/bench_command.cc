@@ -78,6 +78,12 @@ absl::Status CheckFolder(const std::string& path) {
           ": holds something else than a comparison, expected an empty folder or none"));
     }
   }
+  // table.txt is a slip rather than a folder.
+  if (!std::filesystem::is_directory(path, ec) && std::filesystem::path(path).has_extension()) {
+    return Misuse(absl::StrCat("-o ", path,
+                               ": expected a name that ends in .csv or .json, or a folder, which "
+                               "must be there where its name has an ending"));
+  }
   return MakeDirectories(path);
 }
 

@@ -65,7 +65,7 @@ absl::StatusOr<std::string> GridPng(absl::Span<const float> samples,
   MP_RETURN_IF_ERROR(CheckPicture(shape));
   const Picture picture = PictureOf(shape);
   const auto size = static_cast<std::size_t>(picture.size());
-  if (samples.empty() || samples.size() % size != 0) {
+  if (size == 0 || samples.empty() || samples.size() % size != 0) {
     return absl::InvalidArgumentError(absl::StrCat("a grid of ", samples.size(),
                                                    " numbers, expected a multiple of ", size,
                                                    ", one sample or more"));

@@ -166,9 +166,9 @@ TEST_F(JudgedBench, OptionsAreChecked) {
   EXPECT_EQ(shape.code, 1);
   EXPECT_THAT(shape.err, HasSubstr("--features"));
   // Linear students have no samples that could be judged here.
-  const Outcome linear =
-      Run({"bench", "--teacher", Teacher(), "--teacher-steps", "4", "--schedule", "cosine", "--lr",
-           "0.05", "--iterations", "10", "--strategies", "boot", "--judge", "teacher"});
+  const Outcome linear = Run({"bench", "--teacher", Teacher(), "--teacher-steps", "4", "--schedule",
+                              "cosine", "--lr", "0.05", "--iterations", "10", "--strategies",
+                              "boot", "--judge", "teacher", "--threads", "1"});
   EXPECT_EQ(linear.code, 2);
   EXPECT_THAT(linear.err, HasSubstr("--judge: is of network students"));
 }

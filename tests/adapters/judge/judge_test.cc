@@ -2,6 +2,7 @@
 #include "adapters/judge/judge.h"
 
 #include <ATen/ATen.h>
+#include <ATen/Parallel.h>
 #include <c10/core/GradMode.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -29,6 +30,8 @@ bool Never() { return false; }
 
 class Judging : public ::testing::Test {
  protected:
+  // A second thread would only be waited for.
+  void SetUp() override { at::set_num_threads(1); }
   std::string File(const std::string& name) const { return folder_.File(name); }
   // A network of features as people have it.
   std::string Script(const std::string& body, const std::string& name = "features.ts") const {
