@@ -117,7 +117,7 @@ def calibrate(
     say = progress or (lambda text: None)
     draw = samples if callable(samples) else _again(samples)
     out = Calibration(T, distiller.init)
-    keep = Snapshots(distiller._net)
+    keep = Snapshots(distiller.network)
     keep.put(0)
     try:
         distiller.snapshots.put(0)
@@ -161,14 +161,14 @@ def _pilot_distiller(distiller, ranges: Sequence[tuple[int, int]], updates: int)
         _pilot_plan(distiller.levels.steps, ranges, distiller.init, distiller._schedule),
         distiller.teacher, distiller.student,
         prediction_type=distiller.levels.prediction, timesteps=distiller._timesteps, updates=updates, loss=loss,
-        weighting=weighting, gamma=gamma, forward=distiller._forward, teacher_forward=distiller._teacher_forward,
-        seed=distiller._seed + 1,
+        weighting=weighting, gamma=gamma, forward=distiller.forward, teacher_forward=distiller._teacher_forward,
+        seed=distiller.seed + 1,
     )  # fmt: skip
 
 
 def _step(pilot, draw, optimizer) -> None:
     batch = pilot.batch(draw())
-    said = pilot._forward(pilot.student, batch.z, batch.t, {})
+    said = pilot.forward(pilot.student, batch.z, batch.t, {})
     pilot.loss(said, batch).backward()
     optimizer.step()
     optimizer.zero_grad(set_to_none=True)
@@ -239,7 +239,7 @@ def _gains(distiller, held_out: torch.Tensor, out: Calibration, probe: float) ->
     """By how much the teacher's steps first..last enlarge a small error at level `last`."""
     T, levels = distiller.levels.steps, distiller.levels
     x0 = held_out.to(torch.float64 if held_out.dtype == torch.float64 else torch.float32)
-    generator = torch.Generator("cpu").manual_seed(distiller._seed)
+    generator = torch.Generator("cpu").manual_seed(distiller.seed)
     for first, last in dict.fromkeys([(1, 1), (T - 1, T - 1), (1, T - 1)]):
         noise, direction = (
             torch.randn(x0.shape, generator=generator, dtype=x0.dtype).to(x0.device) for _ in range(2)
@@ -247,6 +247,6 @@ def _gains(distiller, held_out: torch.Tensor, out: Calibration, probe: float) ->
         z = x0 * (levels.alpha[last] / levels.data_scale) + noise * levels.sigma[last]
         moved = direction * (probe * float(z.square().mean().sqrt()))
         program = Program(levels, [[(TEACHER, t, t - 1) for t in range(last, first - 1, -1)]], [(0, 0, len(z))], z)
-        apart = program.run(z + moved, distiller._call, {}) - program.run(z, distiller._call, {})
+        apart = program.run(z + moved, distiller.call, {}) - program.run(z, distiller.call, {})
         ratios = apart.double().flatten(1).square().sum(1) / moved.double().flatten(1).square().sum(1)
         out.gain.append(_entry(first, last, *_rms(ratios.cpu())))

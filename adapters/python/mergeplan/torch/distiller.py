@@ -3,102 +3,25 @@
 from __future__ import annotations
 
 import copy
-import inspect
 import time
-from typing import Any, Callable, Iterator, NamedTuple, Sequence
+from typing import Any, Callable, Iterator, Sequence
 
 import torch
 from torch import nn
 
+from .batches import Batch, Pattern, mix
 from .distributed import rank_and_world, unwrap
+from .evaluation import errors, walk
 from .levels import Levels
+from .networks import call_network, checked, input_type
 from .order import INITS, TEACHER, Order, Stage, Task, make_order
-from .programs import Move, Program, Rows, Segment, column, moves_of, pick, rows_at
+from .programs import Move, Segment, moves_of
 from .records import Curve, MergeRecord
-from .snapshots import Snapshots, frozen
+from .rounds import Round
+from .snapshots import Snapshots
 
 _FORMAT = 1
 _PATTERNS = 64  # of rows that are kept
-
-
-class Batch(NamedTuple):
-    """What one batch trains on."""
-
-    z: torch.Tensor  # [rows, ..] as the network sees it
-    t: torch.Tensor  # [rows] its timesteps
-    target: torch.Tensor  # [rows, ..] what the network should say
-    weight: torch.Tensor  # [rows, 1, ..] of the squared error
-
-
-class _Pattern:
-    """Everything about a batch that does not depend on its numbers."""
-
-    def __init__(self, owner: MergeDistiller, segments: Sequence[Segment], like: torch.Tensor):
-        levels, stage = owner.levels, owner.stage
-        tasks = [task for task, begin, end in segments for _ in range(begin, end)]
-        at = [stage.tasks[k].last for k in tasks]
-        self.tasks = tasks
-        self.alpha = column([levels.alpha[j] / levels.data_scale for j in at], like)
-        self.sigma = column([levels.sigma[j] for j in at], like)
-        self.rows: Rows = rows_at(levels, [(stage.tasks[k].last, stage.tasks[k].landing) for k in tasks], like)
-        self.weight = column([owner._weight(stage, k) for k in tasks], like)
-        self.target = Program(levels, owner._moves, segments, like)
-        self.inputs: Program | None = None
-
-    def to_inputs(self, owner: MergeDistiller, segments: Sequence[Segment], like: torch.Tensor) -> Program:
-        """The teacher's steps from level T to every row's level."""
-        if self.inputs is None:
-            T = owner.levels.steps
-            moves: list[list[Move]] = [
-                [(TEACHER, t, t - 1) for t in range(T, task.last, -1)] for task in owner.stage.tasks
-            ]
-            self.inputs = Program(owner.levels, moves, segments, like)
-        return self.inputs
-
-
-class Round:
-    """One stage of the training: merges that the student learns together. Iterating it gives the numbers of the
-    updates that are left; `over(loader)` gives batches of a loader, again and again, until the stage is done."""
-
-    def __init__(self, owner: MergeDistiller):
-        self._owner, self._index = owner, owner.stage_index
-        self.stage: Stage = owner.stage
-        self.number = self.stage.round
-        self.merges = [(task.first, task.last) for task in self.stage.tasks]
-
-    @property
-    def done(self) -> bool:
-        """All updates made."""
-        owner = self._owner
-        return owner.stage_index != self._index or owner.stage_done
-
-    def __len__(self) -> int:
-        return self._owner.updates_left if self._owner.stage_index == self._index else 0
-
-    def __iter__(self) -> Iterator[int]:
-        while not self.done:
-            before = self._owner.batches
-            yield self._owner.updates
-            if self._owner.batches == before and not self.done:
-                raise RuntimeError(
-                    "the loop over a round went on without a call of batch(): every pass must draw one, or the round "
-                    "never ends"
-                )
-
-    def over(self, loader) -> Iterator[Any]:
-        """Batches of `loader` from its beginning, as often as needed."""
-        while not self.done:
-            empty = True
-            for item in loader:
-                if self.done:
-                    return
-                empty = False
-                yield item
-            if empty:
-                raise ValueError("the loader gives no batch at all")
-
-    def __repr__(self) -> str:
-        return f"Round({self.number}, merges={self.merges}, left={len(self)})"
 
 
 class MergeDistiller:
@@ -210,18 +133,18 @@ class MergeDistiller:
             if not isinstance(value, int) or value < least:
                 raise ValueError(f"{what} is {value!r}, expected a whole number, {least} or more")
         self.student, self.teacher = student, teacher
-        self._net = unwrap(student)
+        self.network = unwrap(student)
         if teacher is not None:
-            if unwrap(teacher) is self._net:
+            if unwrap(teacher) is self.network:
                 raise ValueError("teacher and student are one network; leave the teacher out, or pass a copy")
             unwrap(teacher).eval().requires_grad_(False)
-        if not any(p.requires_grad for p in self._net.parameters()):
+        if not any(p.requires_grad for p in self.network.parameters()):
             raise ValueError("no parameter of the student asks for gradients: there is nothing to train")
-        self._forward = forward or call_network
-        self._teacher_forward = teacher_forward or self._forward
+        self.forward = forward or call_network
+        self._teacher_forward = teacher_forward or self.forward
         self._updates, self._accumulate, self._fit_updates = updates, accumulate, fit_updates
         self._loss = (loss, weighting, gamma)
-        self._shared, self._seed = shared, seed
+        self._shared, self.seed = shared, seed
         self._schedule, self._timesteps, self._gamma = schedule, timesteps, gamma
         self.order: Order = make_order(plan, self.init, shared, fit_updates > 0)
         self.order.keeps_first = teacher is None
@@ -233,16 +156,16 @@ class MergeDistiller:
                 self._factor(stage, task)
                 for _, origin, to in moves_of(task.target):
                     self.levels.landing(origin, to)
-        self.snapshots = Snapshots(self._net, memory, folder)
+        self.snapshots = Snapshots(self.network, memory, folder)
         self.held_out, self._held_out_condition = held_out, held_out_condition or {}
         self.records: list[MergeRecord] = []
         self.stage_index = -1  # before the first
         self.batches = self._rows = 0
         self._curve = Curve(accumulate)
         self._initial: list[float] = []
-        self._moves: list[list[Move]] = []
-        self._patterns: dict[Any, tuple[_Pattern, list[Segment]]] = {}
-        self._last: _Pattern | None = None
+        self.moves: list[list[Move]] = []
+        self._patterns: dict[Any, tuple[Pattern, list[Segment]]] = {}
+        self._last: Pattern | None = None
         self._seconds, self._since = 0.0, time.monotonic()
         self.teacher_calls = 0
 
@@ -311,7 +234,7 @@ class MergeDistiller:
             self._finish_stage()
         self.stage_index += 1
         self.batches = self._rows = 0
-        self._moves, self._patterns = [], {}
+        self.moves, self._patterns = [], {}
         if self.finished:
             return False
         self.snapshots.load(self.stage.start)
@@ -325,8 +248,8 @@ class MergeDistiller:
         return True
 
     def _prepare(self) -> None:
-        if not self._moves:
-            self._moves = [moves_of(task.target) for task in self.stage.tasks]
+        if not self.moves:
+            self.moves = [moves_of(task.target) for task in self.stage.tasks]
 
     def _finish_stage(self) -> None:
         stage = self.stage
@@ -383,9 +306,9 @@ class MergeDistiller:
             T = self.levels.steps
             size = (self.levels.alpha[T] ** 2 + self.levels.sigma[T] ** 2) ** 0.5
             program = pattern.to_inputs(self, segments, shell)
-            z = program.run(noise * size, self._call, condition)
+            z = program.run(noise * size, self.call, condition)
             self.teacher_calls += program.teacher_calls
-        end = pattern.target.run(z, self._call, condition)
+        end = pattern.target.run(z, self.call, condition)
         self.teacher_calls += pattern.target.teacher_calls
         at = pattern.rows
         target = (end - z * at.state) / at.output
@@ -430,12 +353,12 @@ class MergeDistiller:
         if generator is None:
             generator = torch.Generator(like.device)
             rank, _ = rank_and_world()
-            generator.manual_seed(_mix(self._seed, self.stage_index, self.batches, rank))
+            generator.manual_seed(mix(self.seed, self.stage_index, self.batches, rank))
         # A generator of the CPU serves samples on any device.
         device = generator.device
         return torch.randn(like.shape, generator=generator, device=device, dtype=like.dtype).to(like.device)
 
-    def _pattern(self, like: torch.Tensor) -> tuple[_Pattern, list[Segment]]:
+    def _pattern(self, like: torch.Tensor) -> tuple[Pattern, list[Segment]]:
         """Rows are shared out evenly among the tasks, side by side; over many batches every task gets the same."""
         count, tasks = len(like), len(self.stage.tasks)
         rank, world = rank_and_world()
@@ -452,44 +375,35 @@ class MergeDistiller:
                 segments.append(((turn + p) % tasks, begin, end))
             if len(self._patterns) >= _PATTERNS:
                 self._patterns.pop(next(iter(self._patterns)))
-            self._patterns[key] = (_Pattern(self, segments, like), segments)
+            self._patterns[key] = (Pattern(self, segments, like), segments)
         return self._patterns[key]
 
     def _factor(self, stage: Stage, task: Task) -> float:
         space, weighting, gamma = ("v", "uniform", 5.0) if stage.round == 0 else self._loss
         return self.levels.loss_factor(space, weighting, gamma, task.last, task.landing)
 
-    def _weight(self, stage: Stage, k: int) -> float:
+    def weight_of(self, stage: Stage, k: int) -> float:
         """Of the squared error of the network's output: with it the loss is the sum over tasks of their mean error in
         the state where the wrapper lands (of a fit the mean over all levels)."""
         task = stage.tasks[k]
         landing = self.levels.landing(task.last, task.landing)
         return self._factor(stage, task) * landing.output**2 * (len(stage.tasks) if stage.round else 1)
 
-    def _call(self, network: int, z: torch.Tensor, t: torch.Tensor, condition: dict) -> torch.Tensor:
-        dtype = _input_type(self._net) if z.dtype == torch.float32 else z.dtype
+    def call(self, network: int, z: torch.Tensor, t: torch.Tensor, condition: dict) -> torch.Tensor:
+        dtype = input_type(self.network) if z.dtype == torch.float32 else z.dtype
         z = z.to(dtype)
         if network == TEACHER and self.teacher is not None:
             with torch.no_grad():
-                return self._checked(self._teacher_forward(self.teacher, z, t, condition), z, "teacher")
+                return checked(self._teacher_forward(self.teacher, z, t, condition), z, "teacher")
         number = 0 if network == TEACHER else network
-        forward = self._teacher_forward if network == TEACHER else self._forward
+        forward = self._teacher_forward if network == TEACHER else self.forward
         with self.snapshots.used(number):
-            return self._checked(forward(self._inner(), z, t, condition), z, "student")
+            return checked(forward(self.inner(), z, t, condition), z, "student")
 
-    def _inner(self) -> nn.Module:
+    def inner(self) -> nn.Module:
         # A frozen jump goes past DDP, whose forward pass belongs to training.
         student = self.student
         return student.module if isinstance(student, nn.parallel.DistributedDataParallel) else student
-
-    @staticmethod
-    def _checked(out: torch.Tensor, z: torch.Tensor, who: str) -> torch.Tensor:
-        if out.shape != z.shape:
-            raise ValueError(
-                f"the {who}'s output has the shape {tuple(out.shape)} for states {tuple(z.shape)}, expected the same "
-                "(a network that also predicts variances: pass forward=lambda net, z, t, c: net(z, t, **c).sample[:, :C])"
-            )
-        return out
 
     # Measuring.
 
@@ -503,22 +417,7 @@ class MergeDistiller:
     @torch.no_grad()
     def errors(self, x0: torch.Tensor, task: Task, block: int = 64, **condition) -> torch.Tensor:
         """|student(z) - target|^2 of every row of `x0`, [rows] in float64 on the CPU, as `measure` has it."""
-        out = []
-        for begin in range(0, len(x0), block):
-            part = x0[begin : begin + block].to(torch.float64 if x0.dtype == torch.float64 else torch.float32)
-            rows = slice(begin, begin + len(part))
-            cut = pick(condition, rows, len(x0))
-            generator = torch.Generator("cpu").manual_seed(_mix(self._seed, -1 - task.last, begin, 0))
-            noise = torch.randn(part.shape, generator=generator, dtype=part.dtype).to(part.device)
-            z = part * (self.levels.alpha[task.last] / self.levels.data_scale) + noise * self.levels.sigma[task.last]
-            end = Program(self.levels, [moves_of(task.target)], [(0, 0, len(part))], part).run(z, self._call, cut)
-            at = rows_at(self.levels, [(task.last, task.landing)] * len(part), part)
-            seen = (z if at.scale is None else z * at.scale).to(_input_type(self._net) if z.dtype == torch.float32 else z.dtype)
-            with frozen(self._net):
-                said = self._forward(self._inner(), seen, at.time, cut).to(z.dtype)
-            got = z * at.state + said * at.output
-            out.append((got - end).double().flatten(1).square().sum(1).cpu())
-        return torch.cat(out)
+        return errors(self, x0, task, block, condition)
 
     def _measure_tasks(self) -> list[float]:
         if self.held_out is None or self.stage.round == 0:
@@ -530,19 +429,12 @@ class MergeDistiller:
         """What the student makes of noise [B, ..] of unit variance, jump by jump, in the network's own units."""
         if not self.finished:
             raise RuntimeError("sample() needs the finished student; loop over rounds() first")
-        return self._walk(noise, [m for link in self.order.student for m in moves_of([link])], condition)
+        return walk(self, noise, [m for link in self.order.student for m in moves_of([link])], condition)
 
     @torch.no_grad()
     def sample_teacher(self, noise: torch.Tensor, **condition) -> torch.Tensor:
         """The same of the teacher, step by step."""
-        return self._walk(noise, [(TEACHER, t, t - 1) for t in range(self.levels.steps, 0, -1)], condition)
-
-    def _walk(self, noise: torch.Tensor, moves: list[Move], condition: dict) -> torch.Tensor:
-        T = self.levels.steps
-        size = (self.levels.alpha[T] ** 2 + self.levels.sigma[T] ** 2) ** 0.5
-        z = noise.to(torch.float64 if noise.dtype == torch.float64 else torch.float32) * size
-        z = Program(self.levels, [moves], [(0, 0, len(z))], z).run(z, self._call, condition)
-        return (z * (self.levels.scale[0] * self.levels.data_scale if self.levels.alpha[0] else 1)).to(noise.dtype)
+        return walk(self, noise, [(TEACHER, t, t - 1) for t in range(self.levels.steps, 0, -1)], condition)
 
     def load_jump(self, k: int) -> int:
         """Gives the student the weights of its k-th jump, from the noisiest, and returns the level where that begins:
@@ -618,7 +510,7 @@ class MergeDistiller:
         self.stage_index, self.batches, self._rows = stage, batches, rows
         self.records, self._curve, self._initial = records, curve, initial
         self.teacher_calls = calls
-        self._moves, self._patterns, self._last = [], {}, None
+        self.moves, self._patterns, self._last = [], {}, None
         self._seconds, self._since = seconds, time.monotonic()
 
     def _question(self) -> dict[str, Any]:
@@ -634,35 +526,9 @@ class MergeDistiller:
             "fit_updates": self._fit_updates,
             "loss": list(self._loss),
             "shared": self._shared,
-            "seed": self._seed,
+            "seed": self.seed,
         }
 
     def __repr__(self) -> str:
         where = "finished" if self.finished else f"stage {self.stage_index + 1} of {len(self.order.stages)}"
         return f"MergeDistiller(T={self.levels.steps}, merges={len(list(self.plan.merges))}, {where})"
-
-
-def call_network(network: nn.Module, z: torch.Tensor, t: torch.Tensor, condition: dict) -> torch.Tensor:
-    """`network(z, t, **condition)`; of an output with a field `sample`, or a tuple, the sample."""
-    out = network(z, t, **condition)
-    if isinstance(out, torch.Tensor):
-        return out
-    return out.sample if hasattr(out, "sample") else out[0]
-
-
-def _input_type(module: nn.Module) -> torch.dtype:
-    for parameter in module.parameters():
-        if parameter.is_floating_point():
-            return parameter.dtype
-    return torch.float32
-
-
-def _mix(*numbers: int) -> int:
-    """A seed of 63 bits from some numbers (splitmix64 over them)."""
-    state = 0x6D65726765706C61
-    for number in numbers:
-        state = (state ^ (number & 0xFFFFFFFFFFFFFFFF)) + 0x9E3779B97F4A7C15
-        state = ((state ^ (state >> 30)) * 0xBF58476D1CE4E5B9) & 0xFFFFFFFFFFFFFFFF
-        state = ((state ^ (state >> 27)) * 0x94D049BB133111EB) & 0xFFFFFFFFFFFFFFFF
-        state ^= state >> 31
-    return state >> 1
