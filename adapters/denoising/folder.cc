@@ -1,13 +1,8 @@
 #include "adapters/denoising/folder.h"
 
-#include <fcntl.h>
-#include <sys/file.h>
 #include <toml++/toml.h>
-#include <unistd.h>
 
-#include <cerrno>
 #include <cmath>
-#include <cstring>
 #include <filesystem>
 #include <limits>
 #include <sstream>
@@ -39,9 +34,6 @@ constexpr std::pair<const char*, std::int64_t TrainInfo::*> kCounts[] = {
     {"parameters", &TrainInfo::parameters},
     {"updates", &TrainInfo::updates},
     {"skipped", &TrainInfo::skipped}};
-
-// What a write beside leaves when the program is killed before it renames.
-bool IsHalfWritten(const std::string& name) { return name.find(".tmp-") != std::string::npos; }
 
 bool IsLeftover(const std::string& name) {
   return name == "lock" || name[0] == '.' || IsHalfWritten(name);
@@ -141,34 +133,9 @@ absl::StatusOr<Folder> Folder::Open(const std::string& path, bool resume) {
   MP_RETURN_IF_ERROR(MakeDirectories(path));
   Folder folder;
   folder.path_ = path;
-  const std::string lock = folder.File("lock");
-  folder.lock_ = ::open(lock.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
-  if (folder.lock_ < 0) {
-    return absl::PermissionDeniedError(absl::StrCat(
-        lock, ": cannot be opened for writing (", std::strerror(errno),
-        "), expected the training's lock file; make the folder writable, or give another by -o"));
-  }
-  if (::flock(folder.lock_, LOCK_EX | LOCK_NB) != 0) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("-o ", path,
-                     ": another program is working in this folder; wait until it has finished, or "
-                     "give another folder"));
-  }
-  // Nobody else writes here now, so what is half-written stays so.
-  std::error_code error;
-  std::vector<fs::path> half_written;
-  for (const auto& entry : fs::directory_iterator(path, error)) {
-    if (IsHalfWritten(entry.path().filename().string())) half_written.push_back(entry.path());
-  }
-  for (const fs::path& file : half_written) fs::remove_all(file, error);
+  MP_ASSIGN_OR_RETURN(FolderLock lock, FolderLock::Take(path, "training"));
+  folder.lock_.emplace(std::move(lock));
   return folder;
-}
-
-Folder::Folder(Folder&& other) noexcept
-    : path_(std::move(other.path_)), lock_(std::exchange(other.lock_, -1)) {}
-
-Folder::~Folder() {
-  if (lock_ >= 0) ::close(lock_);
 }
 
 }  // namespace mergeplan::denoising

@@ -2,10 +2,12 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "adapters/runtime/folder_lock.h"
 #include "planner/runs/run_info.h"
 
 namespace mergeplan::denoising {
@@ -44,9 +46,6 @@ class Folder {
   // Checks, makes the folder when it is not there, and takes it. FAILED_PRECONDITION when another
   // program works in it.
   static absl::StatusOr<Folder> Open(const std::string& path, bool resume);
-  ~Folder();
-  Folder(Folder&& other) noexcept;
-  Folder& operator=(Folder&&) = delete;
 
   const std::string& path() const { return path_; }
   std::string File(const std::string& name) const { return path_ + "/" + name; }
@@ -54,7 +53,7 @@ class Folder {
  private:
   Folder() = default;
   std::string path_;
-  int lock_ = -1;
+  std::optional<FolderLock> lock_;
 };
 
 }  // namespace mergeplan::denoising

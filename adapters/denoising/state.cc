@@ -76,18 +76,9 @@ absl::Status WriteCheckpoint(const Checkpoint& checkpoint, const std::string& fi
 
 absl::StatusOr<Checkpoint> ReadCheckpoint(const std::string& fingerprint, const std::string& path) {
   MP_ASSIGN_OR_RETURN(const network::TensorFile file, network::ReadTensorFile(path));
-  const auto text = [&](const char* key) {
-    const auto found = file.metadata.find(key);
-    return found == file.metadata.end() ? std::string() : found->second;
-  };
-  if (text("format") != kFormat) {
-    return absl::FailedPreconditionError(absl::StrCat(path, ": has the format '", text("format"),
-                                                      "', this version reads '", kFormat, "'"));
-  }
-  if (text("fingerprint") != fingerprint) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        path, ": belongs to a training with another network, schedule, data or options"));
-  }
+  MP_RETURN_IF_ERROR(network::CheckOrigin(
+      file, path, kFormat, fingerprint,
+      "belongs to a training with another network, schedule, data or options"));
   std::vector<double> counts, scale, log;
   MP_RETURN_IF_ERROR(Numbers(file, path, "counts", &counts));
   MP_RETURN_IF_ERROR(Numbers(file, path, "scale", &scale));

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "adapters/network/tensor_list.h"
 #include "adapters/network/trainable.h"
 #include "adapters/network/try.h"
 #include "adapters/noise/noise.h"
@@ -19,38 +20,16 @@
 namespace mergeplan::denoising {
 namespace {
 
+using network::Copies;
+using network::CopyInto;
+using network::Fit;
 using network::Module;
-
-std::vector<at::Tensor> Copies(const std::vector<at::Tensor>& tensors) {
-  std::vector<at::Tensor> out;
-  out.reserve(tensors.size());
-  for (const at::Tensor& tensor : tensors) out.push_back(tensor.detach().clone());
-  return out;
-}
 
 std::vector<at::Tensor> Tensors(const std::vector<Module::Named>& named) {
   std::vector<at::Tensor> out;
   out.reserve(named.size());
   for (const auto& [name, tensor] : named) out.push_back(tensor);
   return out;
-}
-
-bool Fit(const std::vector<at::Tensor>& found, const std::vector<at::Tensor>& own) {
-  if (found.size() != own.size()) return false;
-  for (std::size_t i = 0; i < own.size(); ++i) {
-    if (!found[i].sizes().equals(own[i].sizes()) ||
-        found[i].scalar_type() != own[i].scalar_type()) {
-      return false;
-    }
-  }
-  return true;
-}
-
-void CopyInto(const std::vector<at::Tensor>& from, const std::vector<at::Tensor>& to) {
-  for (std::size_t i = 0; i < to.size(); ++i) {
-    at::Tensor own = to[i];
-    own.copy_(from[i]);
-  }
 }
 
 }  // namespace
@@ -86,10 +65,7 @@ std::int64_t Trainer::parameters() const {
 }
 
 absl::Status Trainer::NotFinite(const std::string& what) const {
-  return absl::FailedPreconditionError(absl::StrCat(
-      what, " at update ", updates_ + 1, " of ", options_.iterations,
-      ", expected finite numbers; the state keeps the parameters from before it. Lower the "
-      "learning rate (--lr), or use --clip-norm, --warmup or --precision full"));
+  return network::NotFiniteAt(what, updates_, options_.iterations);
 }
 
 absl::StatusOr<double> Trainer::Pass(std::uint64_t number) {

@@ -16,6 +16,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "adapters/network/tensor_list.h"
 #include "adapters/network/try.h"
 #include "planner/base/status_macros.h"
 
@@ -26,13 +27,6 @@ std::vector<at::Tensor> ZerosLike(const std::vector<at::Tensor>& tensors) {
   std::vector<at::Tensor> out;
   out.reserve(tensors.size());
   for (const at::Tensor& tensor : tensors) out.push_back(at::zeros_like(tensor));
-  return out;
-}
-
-std::vector<at::Tensor> Copies(const std::vector<at::Tensor>& tensors) {
-  std::vector<at::Tensor> out;
-  out.reserve(tensors.size());
-  for (const at::Tensor& tensor : tensors) out.push_back(tensor.detach().clone());
   return out;
 }
 
@@ -129,29 +123,26 @@ Optimizer::State Optimizer::Save() const {
 }
 
 absl::Status Optimizer::Restore(const State& state) {
-  const auto fits = [](const std::vector<at::Tensor>& found, const std::vector<at::Tensor>& own) {
-    if (found.size() != own.size()) return false;
-    for (std::size_t i = 0; i < own.size(); ++i) {
-      if (!found[i].sizes().equals(own[i].sizes()) ||
-          found[i].scalar_type() != own[i].scalar_type()) {
-        return false;
-      }
-    }
-    return true;
-  };
-  if (state.steps < 0 || !fits(state.first, first_) || !fits(state.second, second_) ||
-      !fits(state.average, average_)) {
+  if (state.steps < 0 || !Fit(state.first, first_) || !Fit(state.second, second_) ||
+      !Fit(state.average, average_)) {
     return absl::DataLossError(
         "saved state: moments or average do not fit the student's parameters and its optimizer");
   }
   return Try("saved state", [&] {
     const c10::NoGradGuard no_gradients;
     steps_ = state.steps;
-    for (std::size_t i = 0; i < first_.size(); ++i) first_[i].copy_(state.first[i]);
-    for (std::size_t i = 0; i < second_.size(); ++i) second_[i].copy_(state.second[i]);
-    for (std::size_t i = 0; i < average_.size(); ++i) average_[i].copy_(state.average[i]);
+    CopyInto(state.first, first_);
+    CopyInto(state.second, second_);
+    CopyInto(state.average, average_);
     return absl::OkStatus();
   });
+}
+
+absl::Status NotFiniteAt(const std::string& what, std::int64_t update, std::int64_t updates) {
+  return absl::FailedPreconditionError(absl::StrCat(
+      what, " at update ", update + 1, " of ", updates,
+      ", expected finite numbers; the state keeps the parameters from before it. Lower the "
+      "learning rate (--lr), or use --clip-norm, --warmup or --precision full"));
 }
 
 }  // namespace mergeplan::network

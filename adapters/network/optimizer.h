@@ -59,4 +59,8 @@ class Optimizer {
   std::vector<at::Tensor> counts_;  // steps, as the fused operations want it
 };
 
+// FAILED_PRECONDITION: `what` ("the loss is nan") at update `update` (0-based) of `updates`, and
+// what to do about it.
+absl::Status NotFiniteAt(const std::string& what, std::int64_t update, std::int64_t updates);
+
 }  // namespace mergeplan::network

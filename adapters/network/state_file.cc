@@ -181,18 +181,9 @@ absl::Status WriteState(const ExecutorState& state, const std::string& fingerpri
 
 absl::StatusOr<ExecutorState> ReadState(const std::string& fingerprint, const std::string& path) {
   MP_ASSIGN_OR_RETURN(const TensorFile file, ReadTensorFile(path));
-  const auto text = [&](const char* key) {
-    const auto found = file.metadata.find(key);
-    return found == file.metadata.end() ? std::string() : found->second;
-  };
-  if (text("format") != kFormat) {
-    return absl::FailedPreconditionError(absl::StrCat(path, ": has the format '", text("format"),
-                                                      "', this version reads '", kFormat, "'"));
-  }
-  if (text("fingerprint") != fingerprint) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        path, ": belongs to a run with another plan, teacher, student, budget, seed or precision"));
-  }
+  MP_RETURN_IF_ERROR(CheckOrigin(
+      file, path, kFormat, fingerprint,
+      "belongs to a run with another plan, teacher, student, budget, seed or precision"));
   return Try(path, [&]() -> absl::StatusOr<ExecutorState> {
     Reader in(file, path);
     ExecutorState state;

@@ -170,4 +170,18 @@ absl::StatusOr<TensorFile> ReadTensorFile(const std::string& path) {
   });
 }
 
+absl::Status CheckOrigin(const TensorFile& file, const std::string& path, const std::string& format,
+                         const std::string& fingerprint, const std::string& belongs) {
+  const auto text = [&](const char* key) {
+    const auto found = file.metadata.find(key);
+    return found == file.metadata.end() ? std::string() : found->second;
+  };
+  if (text("format") != format) {
+    return absl::FailedPreconditionError(absl::StrCat(path, ": has the format '", text("format"),
+                                                      "', this version reads '", format, "'"));
+  }
+  if (text("fingerprint") == fingerprint) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat(path, ": ", belongs));
+}
+
 }  // namespace mergeplan::network

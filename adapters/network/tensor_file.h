@@ -28,4 +28,9 @@ absl::Status WriteTensorFile(const TensorFile& content, const std::string& path)
 // NOT_FOUND; DATA_LOSS says what is damaged.
 absl::StatusOr<TensorFile> ReadTensorFile(const std::string& path);
 
+// Was the file written in this format, for what has this fingerprint? (Metadata "format" and
+// "fingerprint".) FAILED_PRECONDITION, the second with `belongs`: "belongs to …".
+absl::Status CheckOrigin(const TensorFile& file, const std::string& path, const std::string& format,
+                         const std::string& fingerprint, const std::string& belongs);
+
 }  // namespace mergeplan::network

@@ -74,10 +74,7 @@ absl::StatusOr<std::unique_ptr<Trainer>> Trainer::Create(std::unique_ptr<Module>
 }
 
 absl::Status Trainer::NotFinite(const std::string& what) const {
-  return absl::FailedPreconditionError(absl::StrCat(
-      what, " at update ", updates_ + 1, " of ", options_.updates,
-      ", expected finite numbers; the state keeps the parameters from before it. Lower the "
-      "learning rate (--lr), or use --clip-norm, --warmup or --precision full"));
+  return NotFiniteAt(what, updates_, options_.updates);
 }
 
 absl::StatusOr<double> Trainer::Backward(const at::Tensor& loss, double factor) {

@@ -1,11 +1,5 @@
 #include "adapters/runtime/run_folder.h"
 
-#include <fcntl.h>
-#include <sys/file.h>
-#include <unistd.h>
-
-#include <cerrno>
-#include <cstring>
 #include <filesystem>
 #include <utility>
 #include <vector>
@@ -20,9 +14,6 @@ namespace mergeplan {
 namespace {
 
 namespace fs = std::filesystem;
-
-// What a write beside leaves when the program is killed before it renames.
-bool IsHalfWritten(const std::string& name) { return name.find(".tmp-") != std::string::npos; }
 
 // What may lie in a folder in which a run was about to begin.
 bool IsLeftover(const std::string& name) {
@@ -91,28 +82,8 @@ absl::StatusOr<RunFolder> RunFolder::Open(const std::string& path, bool resume) 
   RunFolder folder;
   folder.path_ = path;
   MP_RETURN_IF_ERROR(MakeDirectories(path));
-  const std::string lock = folder.File("lock");
-  folder.lock_ = open(lock.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
-  if (folder.lock_ < 0) {
-    return absl::PermissionDeniedError(absl::StrCat(
-        lock, ": cannot be opened for writing (", std::strerror(errno),
-        "), expected the run's lock file; ",
-        fs::is_directory(lock) ? "remove the folder of that name" : "make the folder writable",
-        ", or give another folder by -o"));
-  }
-  if (flock(folder.lock_, LOCK_EX | LOCK_NB) != 0) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("-o ", path,
-                     ": another program is working in this folder; wait until it has "
-                     "finished, or give another folder"));
-  }
-  // Nobody else writes here now, so what is half-written stays so.
-  std::error_code error;
-  std::vector<fs::path> half_written;
-  for (const auto& entry : fs::directory_iterator(path, error)) {
-    if (IsHalfWritten(entry.path().filename().string())) half_written.push_back(entry.path());
-  }
-  for (const fs::path& file : half_written) fs::remove(file, error);
+  MP_ASSIGN_OR_RETURN(FolderLock lock, FolderLock::Take(path, "run"));
+  folder.lock_.emplace(std::move(lock));
   if (resume) {
     MP_ASSIGN_OR_RETURN(folder.previous_, ReadRunInfo(folder.File("run.toml")));
   }
@@ -126,15 +97,6 @@ absl::StatusOr<RunFolder> RunFolder::Look(const std::string& path, bool resume) 
     MP_ASSIGN_OR_RETURN(folder.previous_, ReadRunInfo(folder.File("run.toml")));
   }
   return folder;
-}
-
-RunFolder::RunFolder(RunFolder&& other) noexcept
-    : path_(std::move(other.path_)),
-      lock_(std::exchange(other.lock_, -1)),
-      previous_(std::move(other.previous_)) {}
-
-RunFolder::~RunFolder() {
-  if (lock_ >= 0) close(lock_);
 }
 
 absl::Status RunFolder::WriteInfo(const RunInfo& info) const {

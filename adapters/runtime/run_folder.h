@@ -5,6 +5,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "adapters/runtime/folder_lock.h"
 #include "planner/runs/run_info.h"
 
 namespace mergeplan {
@@ -26,9 +27,6 @@ class RunFolder {
   static absl::StatusOr<RunFolder> Open(const std::string& path, bool resume);
   // The run that another process has opened here, to read: takes no lock and changes nothing.
   static absl::StatusOr<RunFolder> Look(const std::string& path, bool resume);
-  ~RunFolder();
-  RunFolder(RunFolder&& other) noexcept;
-  RunFolder& operator=(RunFolder&&) = delete;
 
   const std::string& path() const { return path_; }
   std::string File(const std::string& name) const { return path_ + "/" + name; }
@@ -40,7 +38,7 @@ class RunFolder {
  private:
   RunFolder() = default;
   std::string path_;
-  int lock_ = -1;
+  std::optional<FolderLock> lock_;
   std::optional<RunInfo> previous_;
 };
 

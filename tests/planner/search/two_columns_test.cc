@@ -6,6 +6,8 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <memory>
+#include <optional>
 #include <random>
 #include <string>
 
@@ -26,22 +28,41 @@ std::vector<Target> Targets(const Model& model, double shift) {
   return targets;
 }
 
+// A random problem of two variances that the pass is for, with its targets where they are, above or
+// below.
+struct Pair {
+  RandomProblem problem;
+  std::unique_ptr<const Model> model;  // stays where it is
+  std::optional<Bounds> bounds;
+  double shift = 0;
+};
+std::optional<Pair> MakePair(std::mt19937_64& random, int trial) {
+  Pair pair{MakeRandomProblem(random, {2, 7, 2, 3}), nullptr, {}, 0};
+  pair.problem.model.init = Init::kChild;
+  absl::StatusOr<Model> model = Model::Create(pair.problem.model);
+  if (!model.ok() || model->dimensions() != 2) return std::nullopt;
+  pair.model = std::make_unique<const Model>(*std::move(model));
+  pair.shift = trial % 3 == 0 ? 0.0 : trial % 3 == 1 ? 3.0 : -3.0;
+  pair.bounds = Bounds::Make(*pair.model, Targets(*pair.model, pair.shift), Shape::kNary,
+                             pair.problem.blocks, true, 1, nullptr);
+  EXPECT_TRUE(pair.bounds.has_value()) << pair.problem.text;
+  if (!pair.bounds || !TwoColumns::Applies(*pair.model, *pair.bounds)) return std::nullopt;
+  return pair;
+}
+
 // Against all plans: the least tangent is found to the last digits, for any point of tangency and
 // threshold, and no objective is below it.
 TEST(TwoColumns, FindsTheLeastTangentOfAllPlans) {
   std::mt19937_64 random(31);
   int looked = 0, reached = 0;
   for (int trial = 0; trial < 3000; ++trial) {
-    RandomProblem problem = MakeRandomProblem(random, {2, 7, 2, 3});
-    problem.model.init = Init::kChild;
-    SCOPED_TRACE(problem.text);
-    const absl::StatusOr<Model> model = Model::Create(problem.model);
-    if (!model.ok() || model->dimensions() != 2) continue;
-    const double shift = trial % 3 == 0 ? 0.0 : trial % 3 == 1 ? 3.0 : -3.0;
-    const std::optional<Bounds> bounds = Bounds::Make(*model, Targets(*model, shift), Shape::kNary,
-                                                      problem.blocks, true, 1, nullptr);
-    ASSERT_TRUE(bounds.has_value());
-    if (!TwoColumns::Applies(*model, *bounds)) continue;
+    const std::optional<Pair> pair = MakePair(random, trial);
+    if (!pair) continue;
+    SCOPED_TRACE(pair->problem.text);
+    const RandomProblem& problem = pair->problem;
+    const Model* model = pair->model.get();
+    const Bounds* bounds = &*pair->bounds;
+    const double shift = pair->shift;
     ++looked;
     const Columns& columns = bounds->columns;
     const auto error = [&](const std::vector<double>& value, int c) {
@@ -110,16 +131,13 @@ TEST(TwoColumns, LooksThroughTheLensForTheBestPlan) {
   std::mt19937_64 random(33);
   int looked = 0, inside = 0, found = 0;
   for (int trial = 0; trial < 6000; ++trial) {
-    RandomProblem problem = MakeRandomProblem(random, {2, 7, 2, 3});
-    problem.model.init = Init::kChild;
-    SCOPED_TRACE(problem.text);
-    const absl::StatusOr<Model> model = Model::Create(problem.model);
-    if (!model.ok() || model->dimensions() != 2) continue;
-    const double shift = trial % 3 == 0 ? 0.0 : trial % 3 == 1 ? 3.0 : -3.0;
-    const std::optional<Bounds> bounds = Bounds::Make(*model, Targets(*model, shift), Shape::kNary,
-                                                      problem.blocks, true, 1, nullptr);
-    ASSERT_TRUE(bounds.has_value());
-    if (!TwoColumns::Applies(*model, *bounds)) continue;
+    const std::optional<Pair> pair = MakePair(random, trial);
+    if (!pair) continue;
+    SCOPED_TRACE(pair->problem.text);
+    const RandomProblem& problem = pair->problem;
+    const Model* model = pair->model.get();
+    const Bounds* bounds = &*pair->bounds;
+    const double shift = pair->shift;
     ++looked;
     const Columns& columns = bounds->columns;
     const std::vector<Plan>& plans = oracle::AllPlans(model->steps(), problem.blocks, Space::kNary);
