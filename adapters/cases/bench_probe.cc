@@ -18,14 +18,25 @@ double Now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-// Steps of the teacher for one row that an update of a merge asks for, inputs included, and jumps
-// of its children.
+// Steps of the teacher for one fresh row of a merge, inputs included, and jumps of its children.
 double StepsOf(const NetworkJob& job, const Merge& merge) {
   double steps = static_cast<double>(merge.children.size());
   if (job.options.inputs == "rollout" && job.options.pool_rows == 0) {
     steps += job.document.plan.teacher_steps() - merge.last;
   }
   return steps;
+}
+
+// Of all rows that a merge is trained on. A pool has every row's target once, and those that only
+// the teacher leads to already.
+double StepsOfAll(const NetworkJob& job, const Merge& merge, double rows) {
+  if (job.options.pool_rows == 0) return rows * StepsOf(job, merge);
+  for (const int child : merge.children) {
+    if (child >= job.document.plan.teacher_steps()) {
+      return static_cast<double>(job.options.pool_rows) * StepsOf(job, merge);
+    }
+  }
+  return 0;
 }
 
 }  // namespace
@@ -54,12 +65,17 @@ absl::StatusOr<BenchSpeed> ProbeNetworks(const NetworkJob& job) {
   few.options.fit_updates = 0;
   few.options.held_out_rows = 2;
   few.options.recipe.warmup = 0;
+  if (few.options.pool_rows > 0) {  // its rollouts are counted by themselves
+    few.options.pool_rows = 0;
+    MP_ASSIGN_OR_RETURN(few.inputs, network::MakeRolloutInputs(few.teacher, few.schedule, few.seed,
+                                                               0, z.options()));
+  }
+  const double rows = static_cast<double>(job.batch) * job.options.recipe.accumulate;
+  const double target = StepsOf(few, job.document.plan.merges()[0]) * speed.row_step * rows;
   MP_ASSIGN_OR_RETURN(const std::unique_ptr<NetworkTraining> training,
                       NetworkTraining::Create(std::move(few), {}));
   const int first = 0;  // its children are single steps
   MP_RETURN_IF_ERROR(training->Train({&first, 1}));
-  const double target = StepsOf(job, job.document.plan.merges()[0]) * speed.row_step * job.batch *
-                        job.options.recipe.accumulate;
   speed.update = std::max(0.0, training->Figures(0).seconds / kUpdates - target);
   return speed;
 }
@@ -71,8 +87,9 @@ BenchNeeds NeedsOf(const NetworkJob& job, const BenchSpeed& speed) {
   needs.snapshot_bytes = SnapshotBytes(job);
   needs.seconds = 0;
   for (const Merge& merge : plan.merges()) {
-    needs.seconds += static_cast<double>(job.options.iterations) *
-                     (speed.update + StepsOf(job, merge) * rows * speed.row_step);
+    const double updates = static_cast<double>(job.options.iterations);
+    needs.seconds +=
+        updates * speed.update + StepsOfAll(job, merge, updates * rows) * speed.row_step;
   }
   if (job.options.fit_updates > 0) {
     needs.seconds +=

@@ -163,11 +163,16 @@ class RolloutInputs : public Inputs {
     if (!Pooled(stream)) return at::Tensor();
     return FromPool(lower, stream, first_row, rows);
   }
+  std::int64_t pool_rows() const override { return pool_rows_; }
+  std::vector<std::int64_t> PoolRows(const RowStream& stream, std::uint64_t first_row,
+                                     std::int64_t rows) const override {
+    return Choose(stream.Name(Lane::kChoice), first_row, rows, pool_rows_);
+  }
   std::int64_t teacher_calls() const override { return calls_; }
 
  private:
   bool Pooled(const RowStream& stream) const {
-    return pool_rows_ > 0 && stream.lane == Lane::kTraining;
+    return pool_rows_ > 0 && (stream.lane == Lane::kTraining || stream.lane == Lane::kPool);
   }
 
   absl::StatusOr<at::Tensor> Rollout(const StreamName& name, std::uint64_t first_row,
@@ -186,8 +191,10 @@ class RolloutInputs : public Inputs {
                                       std::int64_t rows) {
     MP_RETURN_IF_ERROR(Extend(level));
     return Try("inputs", [&]() -> absl::StatusOr<at::Tensor> {
-      const std::vector<std::int64_t> index =
-          Choose(stream.Name(Lane::kChoice), first_row, rows, pool_rows_);
+      if (stream.lane == Lane::kPool) {
+        return pool_[level].narrow(0, static_cast<std::int64_t>(first_row), rows).to(options_);
+      }
+      const std::vector<std::int64_t> index = PoolRows(stream, first_row, rows);
       return pool_[level].index_select(0, at::tensor(index, at::kLong)).to(options_);
     });
   }

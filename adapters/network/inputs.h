@@ -48,6 +48,16 @@ class Inputs {
     (void)level, (void)stream, (void)first_row, (void)rows, (void)lower;
     return at::Tensor();
   }
+  // How many rows there are for training where they are taken from a pool, again and again; 0:
+  // every row is a fresh one. The stream of Lane::kPool has the pool's rows in their order,
+  // whatever else its name says.
+  virtual std::int64_t pool_rows() const { return 0; }
+  // Which of them the rows of a stream for training are.
+  virtual std::vector<std::int64_t> PoolRows(const RowStream& stream, std::uint64_t first_row,
+                                             std::int64_t rows) const {
+    (void)stream, (void)first_row, (void)rows;
+    return {};
+  }
   // Single steps applied to single samples so far, for drawing.
   virtual std::int64_t teacher_calls() const { return 0; }
 };

@@ -38,6 +38,7 @@ Trainer::Trainer(std::unique_ptr<Module> module, std::vector<TrainTask> tasks, F
       losses_(std::max<std::size_t>(1, tasks_.size())),
       calls_(losses_.size()) {
   if (options_.communicator == nullptr) options_.communicator = Alone();
+  for (const TrainTask& task : tasks_) targets_.emplace_back(task.target, task.range.last);
 }
 
 absl::StatusOr<std::unique_ptr<Trainer>> Trainer::Create(std::unique_ptr<Module> module,
@@ -135,8 +136,8 @@ absl::StatusOr<double> Trainer::Batch(std::size_t index, std::uint64_t first_row
   const std::int64_t before = inputs_->teacher_calls();
   MP_ASSIGN_OR_RETURN(const at::Tensor z,
                       inputs_->Draw(task.range.last, stream, first_row, end - begin));
-  MP_ASSIGN_OR_RETURN(const at::Tensor target, ApplyToRows(task.target, frozen_, *inputs_, stream,
-                                                           first_row, z, &calls_[index]));
+  MP_ASSIGN_OR_RETURN(const at::Tensor target,
+                      targets_[index].Of(frozen_, *inputs_, stream, first_row, z, &calls_[index]));
   calls_[index] += inputs_->teacher_calls() - before;
   MP_ASSIGN_OR_RETURN(const at::Tensor out,
                       frozen_.student->Jump(*module_, z, task.range.last, task.landing));

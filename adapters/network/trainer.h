@@ -15,6 +15,7 @@
 #include "adapters/network/optimizer.h"
 #include "adapters/network/precision.h"
 #include "adapters/network/steps.h"
+#include "adapters/network/targets.h"
 #include "adapters/parallel/communicator.h"
 #include "planner/plan/plan.h"
 
@@ -112,6 +113,7 @@ class Trainer {
 
   std::unique_ptr<Module> module_;
   std::vector<TrainTask> tasks_;
+  std::vector<Targets> targets_;  // by task
   Frozen frozen_;
   std::shared_ptr<Inputs> inputs_;
   TrainerOptions options_;

@@ -415,6 +415,26 @@ TEST(NetworkExecutor, ATeacherThatIsTheStudentsNetworkNeedsNoFit) {
   }
 }
 
+// BOOT's merges but for the first have targets over trained children: at the rows of a pool each of
+// these is made once, and training is what it is with targets made again for every update.
+TEST(NetworkExecutor, APoolMakesEveryTargetOnce) {
+  const Setting s = Make(4, "ddpm-linear", "float32", Prediction::kEpsilon);
+  const std::shared_ptr<Module> network(SmallNetwork(s.signature, 16, 3));
+  const std::shared_ptr<Teacher> teacher = MakeNetworkTeacher(network, s.steps());
+  ExecutorOptions options = Options();
+  options.fit_updates = 0;
+  const std::shared_ptr<Inputs> inputs =
+      MakeRolloutInputs(teacher, s.schedule, 4, 100, at::kFloat).value();
+  const auto executor =
+      Executor::Create(teacher, *network, s.steps(), inputs, Canonical(Strategy::kBoot, 4), options)
+          .value();
+  ASSERT_TRUE(executor->TrainAll().ok());
+  std::vector<std::int64_t> calls;
+  for (const StudentRecord& merge : executor->records()) calls.push_back(merge.teacher_calls);
+  // [3, 4] has the pool's levels 3 and 2; then one step after the child's jump, from 2 to 1, ...
+  EXPECT_EQ(calls, (std::vector<std::int64_t>{200, 100, 100}));
+}
+
 TEST(NetworkExecutor, WhatDoesNotFitIsSaidBeforeTraining) {
   const Setting s = Make(4);
   const Plan plan = Canonical(Strategy::kVanilla, 4);
