@@ -93,6 +93,10 @@ absl::Status LoadNetworks(const DistillArguments& arguments, NetworkJob* job) {
                                ": is for networks of float32, this one is ", job->dtype,
                                "; add --dtype float32, or leave the option out"));
   }
+  if (!job->student.module->SetGradientCheckpointing(job->options.checkpointing).ok()) {
+    return Misuse(absl::StrCat("--gradient-checkpointing yes: networks of ", job->student.kind,
+                               ": have none, unet: has; leave the option out"));
+  }
   MP_RETURN_IF_ERROR(MoveNetwork(*job->student.module, job->device, signature));
   MP_ASSIGN_OR_RETURN(const network::Precision precision,
                       network::ParsePrecision(job->options.precision));

@@ -96,6 +96,8 @@ void AddNetworkOptions(CLI::App* command, DistillArguments& a) {
       {"total-updates", "Updates of all merges together, in place of --iterations"},
       {"gain-bound", "Stop a merge when less than this share of its gain is left [0: never]"},
       {"held-out-rows", "Rows that errors are measured on [256]"},
+      {"gradient-checkpointing",
+       "yes: compute a student's blocks twice instead of keeping them, of unet: networks [no]"},
       {"deterministic", "yes: LibTorch's deterministic algorithms only [no]"}};
   for (const auto& [name, help] : options) {
     group->add_option_function<std::string>(

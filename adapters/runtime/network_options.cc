@@ -59,8 +59,10 @@ struct Choice {
   bool NetworkOptions::*member;
   const char *yes, *no;
 };
-constexpr Choice kChoices[] = {{"weights", &NetworkOptions::shared, "shared", "separate"},
-                               {"deterministic", &NetworkOptions::deterministic, "yes", "no"}};
+constexpr Choice kChoices[] = {
+    {"weights", &NetworkOptions::shared, "shared", "separate"},
+    {"deterministic", &NetworkOptions::deterministic, "yes", "no"},
+    {"gradient-checkpointing", &NetworkOptions::checkpointing, "yes", "no"}};
 
 template <typename Options>
 const auto* Find(const Options& options, const std::string& name) {

@@ -29,6 +29,7 @@ struct NetworkOptions {
   std::int64_t pool_rows = 0;         // pool-rows: rollouts that are kept; 0: fresh ones
   std::int64_t held_out_rows = 256;   // held-out-rows
   bool deterministic = false;         // deterministic: yes, no
+  bool checkpointing = false;         // gradient-checkpointing: yes, no
 
   friend bool operator==(const NetworkOptions&, const NetworkOptions&) = default;
 

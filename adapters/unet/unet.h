@@ -50,7 +50,10 @@ class UNet2d : public network::Module {
   absl::Status SaveAs(const std::string& path, const layers::SaveOptions& options) const;
   // The backward pass computes the blocks' insides again instead of keeping them: the same
   // gradients for the memory of the blocks' inputs and the time of another forward pass.
-  void SetGradientCheckpointing(bool on) { checkpointing_ = on; }
+  absl::Status SetGradientCheckpointing(bool on) override {
+    checkpointing_ = on;
+    return absl::OkStatus();
+  }
 
   const Config& config() const { return config_; }
   const layers::Registry& registry() const { return registry_; }

@@ -82,7 +82,7 @@ int Time(const std::string& folder, int batch, int runs) {
     forward().square().mean().backward();
   };
   const double training = Fastest(runs, step);
-  net.SetGradientCheckpointing(true);
+  if (status.ok()) status = net.SetGradientCheckpointing(true);
   const double checkpointed = Fastest(runs, step);
   if (!status.ok()) return Fail(status);
   std::int64_t parameters = 0;

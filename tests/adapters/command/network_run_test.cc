@@ -1,4 +1,5 @@
 // `mergeplan distill` and `bench` with networks: folders, students, going on.
+#include <ATen/ops/allclose.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -149,6 +150,7 @@ TEST_F(NetworkRun, OptionsAreChecked) {
       {{"--inputs", "analytic"}, "is not known; use data or rollout"},
       {{"--data", "x.npy", "--inputs", "rollout"}, "--data: is not used with --inputs rollout"},
       {{"--data-rows", "5"}, "--data-rows: is of --data"},
+      {{"--gradient-checkpointing", "yes"}, "networks of script: have none, unet: has"},
       {{"--draws", "chi2"}, "--draws: network students have no such option"},
       {{"--hidden", "5"}, "--hidden: is of affine mixtures of experts"},
       {{"--dtype", "float16"}, "--precision bf16 or fp16"},
@@ -298,6 +300,19 @@ TEST_F(NetworkRun, AUnetFolderBecomesAUnetFolder) {
   ASSERT_TRUE(after.ok()) << after.status();
   EXPECT_EQ((*before)->config().source, (*after)->config().source);
   EXPECT_NE(Numbers(**before), Numbers(**after));
+
+  // Computing blocks twice changes nothing but digits.
+  a.back() = File("twice");
+  a.insert(a.end(), {"--gradient-checkpointing", "yes"});
+  ASSERT_EQ(Run(a).code, 0);
+  const auto twice = unet::UNet2d::Load(File("twice") + "/student/1-2");
+  ASSERT_TRUE(twice.ok()) << twice.status();
+  const auto expected = (*after)->Parameters(), found = (*twice)->Parameters();
+  ASSERT_EQ(expected.size(), found.size());
+  for (size_t k = 0; k < found.size(); ++k) {
+    EXPECT_TRUE(at::allclose(found[k].second, expected[k].second, 1e-3, 1e-5)) << found[k].first;
+  }
+
   std::filesystem::remove_all(File("pipe") + "/scheduler");
   const Outcome alone = Run(Small("alone", "unet:" + File("pipe") + "/unet"));
   EXPECT_EQ(alone.code, 1);

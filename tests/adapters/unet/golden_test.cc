@@ -34,7 +34,7 @@ TEST_P(Golden, OutputsAndGradientsAreThoseOfDiffusers) {
     const auto net = MakeUNet(c["config"]);
     ASSERT_NE(net, nullptr);
     ASSERT_TRUE(net->To(at::kCPU, at::kDouble).ok());
-    net->SetGradientCheckpointing(GetParam());
+    ASSERT_TRUE(net->SetGradientCheckpointing(GetParam()).ok());
     for (const auto& [name, tensor] : net->Parameters()) Fill(name, tensor.detach());
     for (const auto& [name, tensor] : net->Buffers()) Fill(name, tensor);
     EXPECT_EQ(net->Parameters().back().first, c["last_parameter"]);
