@@ -19,24 +19,23 @@ export OMP_NUM_THREADS=1
 TEACHER=(--teacher "unet:$HERE/teacher" --schedule "$HERE/teacher/scheduler/scheduler_config.json" --teacher-steps 8)
 TRAINING=(--iterations "$UPDATES" --batch "$BATCH" --lr 3e-4 --threads 1 --data "$DATA" --data-rows 8192)
 
-# 1. What merges cost on this network, and the plan for that.
-if [ ! -e "$OUT/one.toml" ]; then
-  "$MERGEPLAN" calibrate "${TEACHER[@]}" "${TRAINING[@]}" --replicates 1 -o "$OUT/measured.toml" --plan-output "$OUT/one.toml" |
-    tee "$OUT/calibrate.txt"
-fi
-[ -e "$OUT/two.toml" ] ||
-  "$MERGEPLAN" plan --measured "$OUT/measured.toml" --updates "$UPDATES" --student-steps 2 -o "$OUT/two.toml" | tee "$OUT/two.txt"
-
-# 2. Both students at the same time, a core each.
+# compare NAME JUMPS: what merges cost on this network, the plan for that, and all strategies.
 compare() {
   local name=$1 jumps=$2
-  [ -e "$OUT/$name/table.csv" ] && return 0
-  "$MERGEPLAN" bench "${TEACHER[@]}" "${TRAINING[@]}" --student-steps "$jumps" --trials "$TRIALS" \
-    --strategies "vanilla,progressive,boot,consistency,$OUT/$name.toml" --budget both --judge "$TEST" --judge-samples 2000 \
-    --judge-rows 2000 -o "$OUT/$name" >"$OUT/$name.txt" 2>"$OUT/$name.log"
+  [ -e "$OUT/$name.toml" ] ||
+    "$MERGEPLAN" calibrate "${TEACHER[@]}" "${TRAINING[@]}" --student-steps "$jumps" --replicates 1 -o "$OUT/$name-measured.toml" \
+      --plan-output "$OUT/$name.toml" >"$OUT/$name-calibrate.txt" 2>"$OUT/$name-calibrate.log" || return
+  [ -e "$OUT/$name/table.csv" ] ||
+    "$MERGEPLAN" bench "${TEACHER[@]}" "${TRAINING[@]}" --student-steps "$jumps" --trials "$TRIALS" \
+      --strategies "vanilla,progressive,boot,consistency,$OUT/$name.toml" --budget both --judge "$TEST" --judge-samples 2000 \
+      --judge-rows 2000 -o "$OUT/$name" >"$OUT/$name.txt" 2>"$OUT/$name.log"
 }
+
+# Both students at the same time, a core each.
 compare one 1 &
 FIRST=$!
-compare two 2
-wait "$FIRST"
-cat "$OUT/one.txt" "$OUT/two.txt"
+CODE=0
+compare two 2 || CODE=1
+wait "$FIRST" || CODE=1
+[ "$CODE" -eq 0 ] || { tail -n 3 "$OUT"/*.log >&2; exit 1; }
+cat "$OUT"/{one,two}-calibrate.txt "$OUT"/{one,two}.txt
