@@ -22,7 +22,7 @@
 namespace mergeplan::judge {
 namespace {
 
-constexpr std::int64_t kBlock = 512;
+constexpr std::int64_t kTestedAtATime = 512;
 
 // A random order of 0 .. n-1, named by (seed, epoch).
 at::Tensor Order(std::uint64_t seed, int epoch, std::int64_t n) {
@@ -126,8 +126,8 @@ absl::StatusOr<double> Accuracy(const Classifier& classifier, const Labelled& da
   const c10::NoGradGuard no_gradients;
   std::int64_t right = 0;
   const std::int64_t n = data.pixels.size(0);
-  for (std::int64_t begin = 0; begin < n; begin += kBlock) {
-    const std::int64_t rows = std::min(kBlock, n - begin);
+  for (std::int64_t begin = 0; begin < n; begin += kTestedAtATime) {
+    const std::int64_t rows = std::min(kTestedAtATime, n - begin);
     MP_ASSIGN_OR_RETURN(const at::Tensor features,
                         classifier.Features(data.pixels.narrow(0, begin, rows)));
     right += (classifier.Logits(features).argmax(1) == data.labels.narrow(0, begin, rows))

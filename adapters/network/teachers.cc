@@ -96,7 +96,7 @@ class MixtureSteps : public Teacher {
   std::vector<double> scratch_;
 };
 
-absl::Status Fits(const std::vector<std::int64_t>& shape, std::size_t dimensions) {
+absl::Status TeacherFits(const std::vector<std::int64_t>& shape, std::size_t dimensions) {
   double d = 1;
   for (const std::int64_t extent : shape) d *= static_cast<double>(extent);
   if (d == static_cast<double>(dimensions)) return absl::OkStatus();
@@ -114,7 +114,7 @@ std::unique_ptr<Teacher> MakeNetworkTeacher(std::shared_ptr<Module> module, Netw
 absl::StatusOr<std::unique_ptr<Teacher>> MakeGaussianTeacher(std::vector<double> variances,
                                                              const Schedule& schedule,
                                                              std::vector<std::int64_t> shape) {
-  MP_RETURN_IF_ERROR(Fits(shape, variances.size()));
+  MP_RETURN_IF_ERROR(TeacherFits(shape, variances.size()));
   for (std::size_t k = 0; k < variances.size(); ++k) {
     if (!(variances[k] >= 0) || !std::isfinite(variances[k])) {
       return absl::InvalidArgumentError(absl::StrCat(
@@ -126,7 +126,7 @@ absl::StatusOr<std::unique_ptr<Teacher>> MakeGaussianTeacher(std::vector<double>
 
 absl::StatusOr<std::unique_ptr<Teacher>> MakeMixtureTeacher(
     std::shared_ptr<const MixtureTrajectory> trajectory, std::vector<std::int64_t> shape) {
-  MP_RETURN_IF_ERROR(Fits(shape, static_cast<std::size_t>(trajectory->dimensions())));
+  MP_RETURN_IF_ERROR(TeacherFits(shape, static_cast<std::size_t>(trajectory->dimensions())));
   return std::make_unique<MixtureSteps>(std::move(trajectory), std::move(shape));
 }
 

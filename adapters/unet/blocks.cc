@@ -21,9 +21,6 @@ using layers::Resnet;
 using layers::ResnetOptions;
 using layers::Scope;
 
-bool IsSkip(BlockKind kind) {
-  return kind == BlockKind::kSkip || kind == BlockKind::kAttentionSkip;
-}
 bool HasAttention(BlockKind kind) {
   return kind == BlockKind::kAttention || kind == BlockKind::kAttentionSkip;
 }

@@ -18,10 +18,6 @@ constexpr size_t kMostLevels = 16;
 constexpr BlockKind kKinds[] = {BlockKind::kPlain, BlockKind::kAttention, BlockKind::kResnet,
                                 BlockKind::kSkip, BlockKind::kAttentionSkip};
 
-bool IsSkip(BlockKind kind) {
-  return kind == BlockKind::kSkip || kind == BlockKind::kAttentionSkip;
-}
-
 // Old files write UNetResDownBlock2D and the like.
 nlohmann::json WithoutPrefix(const nlohmann::json& value) {
   constexpr std::string_view kPrefix = "UNetRes";

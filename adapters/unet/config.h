@@ -18,6 +18,9 @@ enum class BlockKind {
   kSkip,           // SkipDownBlock2D, SkipUpBlock2D
   kAttentionSkip,  // AttnSkipDownBlock2D, AttnSkipUpBlock2D
 };
+inline bool IsSkip(BlockKind kind) {
+  return kind == BlockKind::kSkip || kind == BlockKind::kAttentionSkip;
+}
 enum class TimeEmbedding { kPositional, kFourier, kLearned };
 enum class ClassEmbedding {
   kNone,
