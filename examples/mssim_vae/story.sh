@@ -1,0 +1,51 @@
+#!/usr/bin/env bash
+# The latent story on Fashion-MNIST: encode the test set with the VAE that lies here, analyse its latents, compare the four strategies and
+# the planner's own at 10, 100, 1000 and 10,000 updates under both budgets, and look at their samples decoded.
+#
+#   bash examples/mssim_vae/story.sh [FOLDER]     results go to FOLDER (default: build/mssim_vae)
+#
+#   TRAIN=yes    trains the VAE first (README.md has the time), in place of the one that lies here
+#   MERGEPLAN    the program (default: the newest one under build/, else the one on PATH)
+#   DATA         folder of Fashion-MNIST (default: that of Debian's package dataset-fashion-mnist)
+set -euo pipefail
+HERE="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
+ROOT="$(cd "$HERE/../.." && pwd)"
+OUT="${1:-$ROOT/build/mssim_vae}"
+PROGRAM="${MERGEPLAN:-$(ls -t "$ROOT"/build/*/bin/mergeplan 2>/dev/null | head -1 || true)}"
+PROGRAM="${PROGRAM:-mergeplan}"
+DATA="${DATA:-/usr/share/datasets/fashion-mnist}"
+TEST="$DATA/t10k-images-idx3-ubyte.gz"
+if [ ! -f "$TEST" ]; then
+  echo "$TEST is missing: install the package dataset-fashion-mnist, or say DATA=FOLDER" >&2
+  exit 1
+fi
+mkdir -p "$OUT"
+
+VAE="$HERE/vae"
+if [ "${TRAIN:-no}" = yes ]; then
+  VAE="$OUT/vae"
+  go_on=(--model "$HERE/config.json" --data "$DATA/train-images-idx3-ubyte.gz" --size 32 --iterations 1500 --batch 32 --lr 2e-3
+    --warmup 100 --ema 0.998 --log-every 25 --sample-every 250)
+  if [ -f "$VAE/train.toml" ]; then go_on=(--resume); fi
+  "$PROGRAM" train-vae "${go_on[@]}" --threads 1 -o "$VAE"
+fi
+
+# The paper's optimizer: SGD with 1e-3 on features of squared norm 32, batches of 2560. `--draws chi2` draws the sums that a linear student
+# sees of its batches from their own law, in place of the samples: the same law, much faster.
+question=(--schedule cosine --lr 0.001 --feature-norm 32 --batch 2560)
+for content in mean sample; do
+  echo "== latents: $content"
+  mkdir -p "$OUT/$content"
+  "$PROGRAM" encode "$TEST" --size 32 --vae "$VAE" --content "$content" -o "$OUT/$content/latents"
+  # The report has the covariance as a heatmap and the variances, sorted, with their intervals.
+  "$PROGRAM" analyze "$OUT/$content/latents/part-*.safetensors" --array latents -T 32 "${question[@]}" --iterations 100 \
+    --scaling-curve -o "$OUT/$content/spectrum.toml" --report "$OUT/$content/analysis.html" | tee "$OUT/$content/analysis.txt"
+  "$PROGRAM" analyze "$OUT/$content/latents/part-*.safetensors" --array latents --no-gaussianity --json >"$OUT/$content/latents.json"
+  for updates in 10 100 1000 10000; do
+    "$PROGRAM" bench --teacher "analytic:$OUT/$content/spectrum.toml" --teacher-steps 32 "${question[@]}" --iterations "$updates" \
+      --draws chi2 --budget both --strategies vanilla,progressive,boot,consistency,dp_custom \
+      -o "$OUT/$content/bench-$updates.csv" --quiet >"$OUT/$content/bench-$updates.txt"
+  done
+done
+python3 "$HERE/table.py" "$OUT" | tee "$OUT/table.md"
+echo "reports: $OUT/*/analysis.html"
