@@ -27,8 +27,17 @@ def picture(shape, shift):
     return (0.5 + 0.3 * torch.sin(0.37 * i) + 0.15 * torch.sin(0.011 * i + 3 * shift) + 0.05 * torch.sin(i * i * 0.001 + shift)).view(shape)
 
 
+def gaussian(window, channels):
+    """The package's window, which it makes in float32, in float64."""
+    k = torch.arange(window, dtype=torch.float64) - window // 2
+    g = torch.exp(-(k**2) / (2 * 1.5**2))
+    g = (g / g.sum()).view(1, 1, 1, -1)
+    assert torch.allclose(g, _fspecial_gauss_1d(window, 1.5).double(), atol=1e-7)
+    return g.repeat(channels, 1, 1, 1)
+
+
 def stack(x, y, window, scales):
-    win = _fspecial_gauss_1d(window, 1.5).repeat([x.shape[1]] + [1] * (x.dim() - 1))
+    win = gaussian(window, x.shape[1])
     terms = []
     for s in range(scales):
         similarity, contrast = _ssim(x, y, win=win, data_range=1)
@@ -53,8 +62,8 @@ def parts(x, y, window, scales):
 
 def whole(x, y, window, scales):
     if scales == 1:
-        return pytorch_msssim.ssim(x, y, data_range=1, size_average=False, win_size=window)
-    return pytorch_msssim.ms_ssim(x, y, data_range=1, size_average=False, win_size=window, weights=weights(scales))
+        return pytorch_msssim.ssim(x, y, data_range=1, size_average=False, win=gaussian(window, x.shape[1]))
+    return pytorch_msssim.ms_ssim(x, y, data_range=1, size_average=False, win=gaussian(window, x.shape[1]), weights=weights(scales))
 
 
 def case(name, shape, window, scales, call):

@@ -19,8 +19,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// The package makes its window in float32.
-constexpr double kRounding = 2e-6;
+constexpr double kRounding = 1e-10;
 
 // As golden.py has it.
 at::Tensor Picture(const std::vector<std::int64_t>& shape, double shift) {
