@@ -33,18 +33,23 @@ fi
 # The paper's optimizer: SGD with 1e-3 on features of squared norm 32, batches of 2560. `--draws chi2` draws the sums that a linear student
 # sees of its batches from their own law, in place of the samples: the same law, much faster.
 question=(--schedule cosine --lr 0.001 --feature-norm 32 --batch 2560)
-for content in mean sample; do
-  echo "== latents: $content"
-  mkdir -p "$OUT/$content"
-  "$PROGRAM" encode "$TEST" --size 32 --vae "$VAE" --content "$content" -o "$OUT/$content/latents"
+# mean: the means of the encoder's law, along their principal directions. mean-diagonal: the same, of which only the variances along the
+# latents' own axes are looked at, as the paper does. sample: a draw from every law.
+for run in mean mean-diagonal sample; do
+  echo "== $run"
+  content="${run%-diagonal}" basis=auto
+  if [ "$run" != "$content" ]; then basis=diagonal; fi
+  mkdir -p "$OUT/$run"
+  latents="$OUT/latents-$content"
+  "$PROGRAM" encode "$TEST" --size 32 --vae "$VAE" --content "$content" -o "$latents"
   # The report has the covariance as a heatmap and the variances, sorted, with their intervals.
-  "$PROGRAM" analyze "$OUT/$content/latents/part-*.safetensors" --array latents -T 32 "${question[@]}" --iterations 100 \
-    --scaling-curve -o "$OUT/$content/spectrum.toml" --report "$OUT/$content/analysis.html" | tee "$OUT/$content/analysis.txt"
-  "$PROGRAM" analyze "$OUT/$content/latents/part-*.safetensors" --array latents --no-gaussianity --json >"$OUT/$content/latents.json"
+  "$PROGRAM" analyze "$latents/part-*.safetensors" --array latents --basis "$basis" -T 32 "${question[@]}" --iterations 100 \
+    -o "$OUT/$run/spectrum.toml" --report "$OUT/$run/analysis.html" | tee "$OUT/$run/analysis.txt"
+  "$PROGRAM" analyze "$latents/part-*.safetensors" --array latents --basis "$basis" --no-gaussianity --json >"$OUT/$run/latents.json"
   for updates in 10 100 1000 10000; do
-    "$PROGRAM" bench --teacher "analytic:$OUT/$content/spectrum.toml" --teacher-steps 32 "${question[@]}" --iterations "$updates" \
+    "$PROGRAM" bench --teacher "analytic:$OUT/$run/spectrum.toml" --teacher-steps 32 "${question[@]}" --iterations "$updates" \
       --draws chi2 --budget both --strategies vanilla,progressive,boot,consistency,dp_custom \
-      -o "$OUT/$content/bench-$updates.csv" --quiet >"$OUT/$content/bench-$updates.txt"
+      -o "$OUT/$run/bench-$updates.csv" --quiet >"$OUT/$run/bench-$updates.txt"
   done
 done
 python3 "$HERE/table.py" "$OUT" | tee "$OUT/table.md"
