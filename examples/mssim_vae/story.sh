@@ -52,5 +52,29 @@ for run in mean mean-diagonal sample; do
       -o "$OUT/$run/bench-$updates.csv" --quiet >"$OUT/$run/bench-$updates.txt"
   done
 done
+
+# Error maps of decoded samples, as the paper's: students of the means' teacher, the same noise for all. In all, only strategies of fewer
+# merges than BOOT have other updates under the second budget: vanilla and the planner's.
+MAPS="$(dirname "$PROGRAM")/error_maps"
+if [ -x "$MAPS" ]; then
+  for updates in 10 100 1000 10000; do
+    runs=()
+    for strategy in vanilla progressive boot consistency dp_custom vanilla-in-all; do
+      own="$updates"
+      if [ "$strategy" = vanilla-in-all ]; then own=$((31 * updates)); fi
+      folder="$OUT/runs-$updates/$strategy"
+      if [ ! -f "$folder/result.toml" ]; then
+        "$PROGRAM" distill --strategy "${strategy%-in-all}" --teacher "analytic:$OUT/mean/spectrum.toml" --teacher-steps 32 \
+          "${question[@]}" --iterations "$own" --draws chi2 -o "$folder" --quiet >/dev/null
+      fi
+      runs+=("$folder")
+    done
+    echo "== decoded: $updates updates"
+    "$MAPS" "$OUT/mean/spectrum.toml" "$VAE" "$OUT/error-maps-$updates.png" "${runs[@]}" | tee "$OUT/error-maps-$updates.md"
+  done
+else
+  echo "error maps: left out, there is no $MAPS (ninja -C build/release error_maps)"
+fi
+
 python3 "$HERE/table.py" "$OUT" | tee "$OUT/table.md"
-echo "reports: $OUT/*/analysis.html"
+echo "reports: $OUT/*/analysis.html, error maps: $OUT/error-maps-*.png"
