@@ -2,13 +2,13 @@
 // beside what the surrogate teacher makes of it: a table of pixel-wise distances on stdout and a
 // picture of error maps.
 //
-//   error_maps SPECTRUM.toml VAE OUT.png RUN...      RUN: folders of `mergeplan distill`
+//   error_maps SPECTRUM.toml VAE OUT.png SAMPLES RUN...      RUN: folders of `mergeplan distill`
 //
 // A student's operator V and the reference's tau stand in RUN/result.npz, along the axes of the
 // run's basis: a latent is mean + sum_k V_k z_k e_k with z ~ N(0, 1). Distances are sqrt(sum over
-// pixels of the squared difference), pixels in [0, 1], in the mean over 1000 samples. The picture's
-// first row is the reference; then every run has a row of decoded samples and, beside them, their
-// absolute differences, blue for none to red for the largest of the picture.
+// pixels of the squared difference), pixels in [0, 1], in the mean over SAMPLES (8 or more). The
+// picture's first row is the reference; then every run has a row of decoded samples and, beside
+// them, their absolute differences, blue for none to red for the largest of the picture.
 
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
@@ -30,6 +30,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "adapters/layers/caught.h"
 #include "adapters/noise/noise.h"
@@ -44,7 +45,7 @@
 namespace mergeplan {
 namespace {
 
-constexpr std::int64_t kSamples = 1000, kAtATime = 100, kShown = 8;
+constexpr std::int64_t kAtATime = 100, kShown = 8;
 constexpr std::uint64_t kSeed = 2026;
 
 struct Row {
@@ -55,7 +56,8 @@ struct Row {
 
 class Maps {
  public:
-  static absl::StatusOr<Maps> Open(const std::string& spectrum_file, const std::string& vae_path) {
+  static absl::StatusOr<Maps> Open(const std::string& spectrum_file, const std::string& vae_path,
+                                   std::int64_t samples) {
     Maps maps;
     MP_ASSIGN_OR_RETURN(maps.spectrum_, ReadSpectrum(spectrum_file));
     MP_ASSIGN_OR_RETURN(maps.vae_, vae::OpenVae(vae_path));
@@ -65,7 +67,7 @@ class Maps {
     }
     const auto d = static_cast<std::int64_t>(maps.spectrum_.mean.size());
     MP_RETURN_IF_ERROR(layers::Caught("noise", [&] {
-      at::Tensor z = at::empty({kSamples, d}, at::kFloat);
+      at::Tensor z = at::empty({samples, d}, at::kFloat);
       NoiseStream(kSeed, 0, 0, 0).FillAt(0, z.mutable_data_ptr<float>(), z.numel());
       maps.noise_ = z.to(at::kDouble);
     }));
@@ -109,10 +111,12 @@ class Maps {
     }
     tau_ = T;
     double sum = 0;
-    for (std::int64_t first = 0; first < kSamples; first += kAtATime) {
-      const at::Tensor z = noise_.narrow(0, first, kAtATime);
+    const std::int64_t samples = noise_.size(0);
+    for (std::int64_t first = 0; first < samples; first += kAtATime) {
+      const std::int64_t count = std::min(kAtATime, samples - first);
+      const at::Tensor z = noise_.narrow(0, first, count);
       const auto pictures = [&](const at::Tensor& gain) -> absl::StatusOr<at::Tensor> {
-        std::vector<std::int64_t> shape = {kAtATime};
+        std::vector<std::int64_t> shape = {count};
         shape.insert(shape.end(), spectrum_.shape.begin(), spectrum_.shape.end());
         const at::Tensor latents = ((z * gain).matmul(axes) + mean).view(shape).to(at::kFloat);
         MP_ASSIGN_OR_RETURN(const at::Tensor x, vae_->Decode(vae_->Unscale(latents)));
@@ -130,7 +134,7 @@ class Maps {
       row->shown = student.narrow(0, 0, kShown).clone();
       row->difference = difference.narrow(0, 0, kShown).clone();
     }
-    row->distance = sum / kSamples;
+    row->distance = sum / static_cast<double>(samples);
     return absl::OkStatus();
   }
 
@@ -164,10 +168,10 @@ at::Tensor Strip(const at::Tensor& pictures, bool heat, double most) {
   return out;
 }
 
-absl::Status Run(const std::vector<std::string>& arguments) {
-  MP_ASSIGN_OR_RETURN(Maps maps, Maps::Open(arguments[0], arguments[1]));
+absl::Status Run(const std::vector<std::string>& arguments, std::int64_t samples) {
+  MP_ASSIGN_OR_RETURN(Maps maps, Maps::Open(arguments[0], arguments[1], samples));
   std::vector<Row> rows;
-  for (std::size_t k = 3; k < arguments.size(); ++k) {
+  for (std::size_t k = 4; k < arguments.size(); ++k) {
     MP_ASSIGN_OR_RETURN(Row row, maps.Look(arguments[k]));
     rows.push_back(std::move(row));
   }
@@ -201,11 +205,14 @@ absl::Status Run(const std::vector<std::string>& arguments) {
 }  // namespace mergeplan
 
 int main(int argc, char** argv) {
-  if (argc < 5) {
-    std::fprintf(stderr, "error_maps SPECTRUM.toml VAE OUT.png RUN...\n");
+  std::int64_t samples = 0;
+  if (argc < 6 || !absl::SimpleAtoi(argv[4], &samples) || samples < 8 || samples > 1000000) {
+    std::fprintf(
+        stderr,
+        "error_maps: expected SPECTRUM.toml VAE OUT.png SAMPLES RUN..., 8 samples or more\n");
     return 2;
   }
-  const absl::Status status = mergeplan::Run({argv + 1, argv + argc});
+  const absl::Status status = mergeplan::Run({argv + 1, argv + argc}, samples);
   if (status.ok()) return 0;
   std::fprintf(stderr, "error_maps: %s\n", std::string(status.message()).c_str());
   return 1;
