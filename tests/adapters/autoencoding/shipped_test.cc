@@ -44,7 +44,7 @@ TEST(ShippedVae, GivesPicturesBackThatItHasNotSeen) {
   const auto similarity = [&](const at::Tensor& other) {
     return MsSsim((x + 1) * 0.5, (other + 1) * 0.5, options).mean().item<double>();
   };
-  EXPECT_GT(similarity(y), 0.9);
+  EXPECT_GT(similarity(y), 0.94);
   // The mean picture, which is all that a collapsed latent could say.
   EXPECT_LT(similarity(x.mean(0, true).expand_as(x)), 0.6);
   // Not one latent dimension in ten says nothing.
