@@ -21,5 +21,6 @@ Command AddFeatures(CLI::App& app);
 Command AddModel(CLI::App& app);
 Command AddSample(CLI::App& app);
 Command AddTrainTeacher(CLI::App& app);
+Command AddTrainVae(CLI::App& app);
 
 }  // namespace mergeplan

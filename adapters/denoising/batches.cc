@@ -13,6 +13,7 @@
 #include "adapters/network/inputs.h"
 #include "adapters/network/try.h"
 #include "adapters/noise/noise.h"
+#include "planner/base/status_macros.h"
 
 namespace mergeplan::denoising {
 namespace {
@@ -31,6 +32,30 @@ std::int64_t Below(std::uint32_t high, std::uint32_t low, std::int64_t count) {
 
 }  // namespace
 
+at::Tensor TakeSamples(const at::Tensor& data, std::uint64_t seed, std::uint64_t first_row,
+                       std::int64_t rows, bool flip) {
+  const StreamName choice = Stream(seed, network::Lane::kChoice);
+  std::vector<std::int64_t> samples(static_cast<std::size_t>(rows)), turned;
+  for (std::int64_t r = 0; r < rows; ++r) {
+    const PhiloxWords words = choice.Words(first_row + static_cast<std::uint64_t>(r));
+    samples[static_cast<std::size_t>(r)] = Below(words.w[0], words.w[1], data.size(0));
+    if (flip && (words.w[2] & 1U) != 0) turned.push_back(r);
+  }
+  at::Tensor taken = data.index_select(0, at::tensor(samples, at::kLong));
+  if (!turned.empty()) {
+    const at::Tensor index = at::tensor(turned, at::kLong);
+    taken.index_copy_(0, index, taken.index_select(0, index).flip({-1}));
+  }
+  return taken;
+}
+
+absl::Status CheckFinite(const at::Tensor& data) {
+  return network::Try("training data", [&]() -> absl::Status {
+    if (at::isfinite(data).all().item<bool>()) return absl::OkStatus();
+    return absl::InvalidArgumentError("the training data holds numbers that are not finite");
+  });
+}
+
 absl::StatusOr<Batches> Batches::Create(at::Tensor data, std::vector<Level> levels,
                                         const BatchOptions& options) {
   if (levels.empty() || options.rows < 1 || data.dim() < 2 || data.numel() == 0) {
@@ -39,11 +64,7 @@ absl::StatusOr<Batches> Batches::Create(at::Tensor data, std::vector<Level> leve
         " samples at ", levels.size(), " levels, expected 1 or more of all"));
   }
   Batches out;
-  absl::Status status = network::Try("training data", [&]() -> absl::Status {
-    if (at::isfinite(data).all().item<bool>()) return absl::OkStatus();
-    return absl::InvalidArgumentError("the training data holds numbers that are not finite");
-  });
-  if (!status.ok()) return status;
+  MP_RETURN_IF_ERROR(CheckFinite(data));
   out.data_ = std::move(data);
   out.levels_ = std::move(levels);
   out.options_ = options;
@@ -53,16 +74,13 @@ absl::StatusOr<Batches> Batches::Create(at::Tensor data, std::vector<Level> leve
 absl::StatusOr<Batch> Batches::Draw(std::uint64_t number) const {
   return network::Try("training data", [&]() -> absl::StatusOr<Batch> {
     const c10::NoGradGuard no_gradients;
-    const std::int64_t rows = options_.rows, N = data_.size(0), d = data_.numel() / N;
+    const std::int64_t rows = options_.rows, d = data_.numel() / data_.size(0);
     const auto T = static_cast<std::int64_t>(levels_.size());
     const std::uint64_t first = number * static_cast<std::uint64_t>(rows);
     const StreamName choice = Stream(options_.seed, network::Lane::kChoice);
-    std::vector<std::int64_t> samples(rows), turned;
     std::vector<double> coefficients(5 * rows), times(rows);
     for (std::int64_t r = 0; r < rows; ++r) {
       const PhiloxWords words = choice.Words(first + static_cast<std::uint64_t>(r));
-      samples[r] = Below(words.w[0], words.w[1], N);
-      if (options_.flip && (words.w[2] & 1U) != 0) turned.push_back(r);
       const double share = (static_cast<double>(r) + words.w[3] * 0x1p-32) / rows;
       const Level& level =
           levels_[std::min<std::int64_t>(T - 1, static_cast<std::int64_t>(share * T))];
@@ -71,11 +89,7 @@ absl::StatusOr<Batch> Batches::Draw(std::uint64_t number) const {
       for (std::int64_t k = 0; k < 5; ++k) coefficients[k * rows + r] = values[k];
       times[r] = level.time;
     }
-    at::Tensor x0 = data_.index_select(0, at::tensor(samples, at::kLong));
-    if (!turned.empty()) {
-      const at::Tensor index = at::tensor(turned, at::kLong);
-      x0.index_copy_(0, index, x0.index_select(0, index).flip({-1}));
-    }
+    at::Tensor x0 = TakeSamples(data_, options_.seed, first, rows, options_.flip);
     at::Tensor noise = at::empty(x0.sizes(), at::TensorOptions().dtype(at::kFloat));
     NoiseStream(Stream(options_.seed, network::Lane::kTraining))
         .FillAt(first * static_cast<std::uint64_t>(d), noise.mutable_data_ptr<float>(),

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "adapters/denoising/levels.h"
 
@@ -15,6 +16,14 @@ struct Batch {
   at::Tensor input, time, target;
   at::Tensor weight;  // [rows]; of the target's type
 };
+
+// Rows first_row and on of a stream of samples: each one of `data` [N, ...] drawn with replacement
+// and, with `flip`, mirrored left to right with probability 1/2, by the seed and the row's number
+// alone. Throws c10::Error.
+at::Tensor TakeSamples(const at::Tensor& data, std::uint64_t seed, std::uint64_t first_row,
+                       std::int64_t rows, bool flip);
+// INVALID_ARGUMENT where a number is not finite.
+absl::Status CheckFinite(const at::Tensor& data);
 
 struct BatchOptions {
   std::uint64_t seed = 0;

@@ -93,9 +93,9 @@ absl::StatusOr<TrainInfo> ReadTrainInfo(const std::string& path) {
   MP_RETURN_IF_ERROR(reader.Texts("options", &info.options));
   MP_RETURN_IF_ERROR(reader.Number("seconds", &info.seconds));
   MP_RETURN_IF_ERROR(reader.OptionalNumber("loss", &info.loss));
-  if (info.kind != kUnetTeacher && info.kind != kScriptTeacher) {
-    return reader.Error("kind", absl::StrCat("is '", info.kind, "', expected ", kUnetTeacher,
-                                             " or ", kScriptTeacher));
+  if (info.kind != kUnetTeacher && info.kind != kScriptTeacher && info.kind != kAutoencoder) {
+    return reader.Error("kind", absl::StrCat("is '", info.kind, "', expected ", kUnetTeacher, ", ",
+                                             kScriptTeacher, " or ", kAutoencoder));
   }
   MP_RETURN_IF_ERROR(reader.NothingElse());
   return info;

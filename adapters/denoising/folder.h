@@ -12,10 +12,13 @@
 
 namespace mergeplan::denoising {
 
+// The kind of a training that is no teacher's (adapters/autoencoding).
+inline constexpr char kAutoencoder[] = "autoencoder";
+
 // train.toml: what a training is, and how far.
 struct TrainInfo {
   RunStatus status = RunStatus::kRunning;
-  std::string kind;                            // of the network: kUnetTeacher, kScriptTeacher
+  std::string kind;  // of the network: kUnetTeacher, kScriptTeacher, kAutoencoder
   std::map<std::string, std::string> options;  // by name without dashes, all that decide numbers
   std::string model_sha256, data_sha256;       // of the network that it began with; of the samples
   std::string fingerprint;                     // of all that determines the numbers
@@ -36,7 +39,7 @@ absl::StatusOr<TrainInfo> ReadTrainInfo(const std::string& path);
 // The folder of a training, which is the trained network's as well:
 //   train.toml, log.csv          what it is and how it went
 //   checkpoint.safetensors       how far it has come, until it is finished
-//   unet/, scheduler/, model_index.json   diffusers' pipeline (or network/, TorchScript)
+//   unet/, scheduler/, model_index.json   diffusers' pipeline (or network/, TorchScript; or vae/)
 //   samples.png, samples-N.png   what it draws, at the end and after N updates
 //   lock                         keeps two programs out
 class Folder {

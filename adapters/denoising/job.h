@@ -10,23 +10,30 @@
 #include "adapters/denoising/model.h"
 #include "adapters/denoising/options.h"
 #include "adapters/denoising/run.h"
-#include "adapters/denoising/trainer.h"
+#include "adapters/denoising/session.h"
 #include "planner/schedule/schedule.h"
 
 namespace mergeplan::denoising {
 
-// A training with everything found and checked. Used up by MakeTrainer.
-struct Job {
-  Options options;
+// The training of a teacher.
+class Job : public Task {
+ public:
+  const Options& options() const override { return settings; }
+  TrainInfo& info() override { return about; }
+  std::string note() const override { return remark; }
+  absl::StatusOr<std::unique_ptr<Trainer>> MakeTrainer() override;
+  absl::Status Write(const network::Module& network, const std::string& folder) const override;
+  // What it draws; nothing where it draws no pixels.
+  absl::StatusOr<std::string> Picture(network::Module& network) const override;
+
+  Options settings;
   Model model;
   Schedule schedule;    // the levels that are trained
   std::string scaling;  // how values became data
   at::Tensor data;
   at::Device device = at::kCPU;
-  TrainInfo info;    // what can be said before it begins
-  std::string note;  // for people; may be empty
-
-  absl::StatusOr<std::unique_ptr<Trainer>> MakeTrainer();
+  TrainInfo about;
+  std::string remark;
 };
 
 // Of the options given. Misuse for options that cannot be; errors of what is read. Writes nothing.
@@ -36,9 +43,6 @@ absl::StatusOr<Job> ResumedJob(TrainInfo info, const std::string& folder);
 // Do options that are given with --resume say what the training says? Misuse names the first that
 // does not.
 absl::Status CheckSameOptions(const TrainTeacherArguments& arguments, const TrainInfo& info);
-
-// "90" or "90s", "15m", "2h" in seconds; infinite for "". Misuse for other texts.
-absl::StatusOr<double> ParseTimeLimit(const std::string& text);
 
 // `steps` of a schedule's levels, evenly by number, the noisiest among them: level round(T k / N).
 // All of them where there are not so many.

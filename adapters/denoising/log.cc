@@ -1,5 +1,6 @@
 #include "adapters/denoising/log.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -9,37 +10,40 @@
 namespace mergeplan::denoising {
 namespace {
 
-constexpr std::size_t kColumns = 6;
-
-void Append(const Log::Row& row, std::vector<double>* out) {
-  for (const double number :
-       {static_cast<double>(row.update), row.loss, row.norm, row.lr, row.seconds, row.skipped}) {
-    out->push_back(number);
-  }
-}
-
-Log::Row RowOf(const double* numbers) {
-  Log::Row row;
-  row.update = static_cast<std::int64_t>(numbers[0]);
-  row.loss = numbers[1];
-  row.norm = numbers[2];
-  row.lr = numbers[3];
-  row.seconds = numbers[4];
-  row.skipped = numbers[5];
-  return row;
-}
-
 bool IsUpdate(double number) {
   return number >= 0 && number < 0x1p53 && number == std::floor(number);
 }
 
 }  // namespace
 
+void Log::Append(const Row& row, std::vector<double>* out) const {
+  for (const double number :
+       {static_cast<double>(row.update), row.loss, row.norm, row.lr, row.seconds, row.skipped}) {
+    out->push_back(number);
+  }
+  out->insert(out->end(), row.parts.begin(), row.parts.end());
+}
+
+Log::Row Log::RowOf(const double* numbers) const {
+  Row row;
+  row.update = static_cast<std::int64_t>(numbers[0]);
+  row.loss = numbers[1];
+  row.norm = numbers[2];
+  row.lr = numbers[3];
+  row.seconds = numbers[4];
+  row.skipped = numbers[5];
+  row.parts.assign(numbers + 6, numbers + columns());
+  return row;
+}
+
 void Log::Add(std::int64_t update, double loss, double norm, double lr, double seconds,
-              std::int64_t every) {
+              std::int64_t every, const std::vector<double>& parts) {
   ++updates_;
   open_.update = update;
   open_.loss += loss;
+  for (std::size_t k = 0; k < std::min(parts.size(), names_.size()); ++k) {
+    open_.parts[k] += parts[k];
+  }
   open_.lr = lr;
   open_.seconds = seconds;
   if (std::isfinite(norm)) {
@@ -54,9 +58,11 @@ void Log::Add(std::int64_t update, double loss, double norm, double lr, double s
 void Log::Close() {
   if (updates_ == 0) return;
   open_.loss /= static_cast<double>(updates_);
+  for (double& part : open_.parts) part /= static_cast<double>(updates_);
   if (norms_ > 0) open_.norm /= norms_;
   rows_.push_back(open_);
   open_ = Row();
+  open_.parts.resize(names_.size());
   updates_ = 0;
   norms_ = 0;
 }
@@ -78,10 +84,14 @@ double Log::seconds() const {
 }
 
 std::string Log::Csv() const {
-  std::string out = "update,loss,gradient_norm,lr,seconds,skipped\n";
+  std::string out = "update,loss,gradient_norm,lr,seconds,skipped";
+  for (const std::string& name : names_) absl::StrAppend(&out, ",", name);
+  out += "\n";
   for (const Row& row : rows_) {
-    absl::StrAppendFormat(&out, "%d,%.6g,%.6g,%.6g,%.2f,%d\n", row.update, row.loss, row.norm,
-                          row.lr, row.seconds, static_cast<std::int64_t>(row.skipped));
+    absl::StrAppendFormat(&out, "%d,%.6g,%.6g,%.6g,%.2f,%d", row.update, row.loss, row.norm, row.lr,
+                          row.seconds, static_cast<std::int64_t>(row.skipped));
+    for (const double part : row.parts) absl::StrAppendFormat(&out, ",%.6g", part);
+    out += "\n";
   }
   return out;
 }
@@ -94,18 +104,18 @@ std::vector<double> Log::Numbers() const {
 }
 
 bool Log::FromNumbers(const std::vector<double>& numbers) {
-  if (numbers.size() < 2 + kColumns || (numbers.size() - 2) % kColumns != 0 ||
+  if (numbers.size() < 2 + columns() || (numbers.size() - 2) % columns() != 0 ||
       !IsUpdate(numbers[0]) || !IsUpdate(numbers[1])) {
     return false;
   }
-  for (std::size_t k = 2; k < numbers.size(); k += kColumns) {
+  for (std::size_t k = 2; k < numbers.size(); k += columns()) {
     if (!IsUpdate(numbers[k])) return false;
   }
   updates_ = static_cast<std::int64_t>(numbers[0]);
   norms_ = numbers[1];
   open_ = RowOf(&numbers[2]);
   rows_.clear();
-  for (std::size_t k = 2 + kColumns; k < numbers.size(); k += kColumns) {
+  for (std::size_t k = 2 + columns(); k < numbers.size(); k += columns()) {
     rows_.push_back(RowOf(&numbers[k]));
   }
   return true;

@@ -29,21 +29,6 @@ namespace fs = std::filesystem;
 
 constexpr int kScriptLevels = 1000;  // of a schedule's name for a TorchScript network
 
-absl::StatusOr<std::string> HashOf(const network::Module& module, const std::string& what) {
-  return network::Try("hashing the network", [&]() -> absl::StatusOr<std::string> {
-    std::string text = what;
-    for (const auto& list : {module.Parameters(), module.Buffers()}) {
-      for (const auto& [name, tensor] : list) {
-        const at::Tensor bytes = tensor.detach().to(at::kCPU).contiguous();
-        absl::StrAppend(&text, "\n", name, " ",
-                        Sha256({static_cast<const char*>(bytes.const_data_ptr()),
-                                static_cast<std::size_t>(bytes.nbytes())}));
-      }
-    }
-    return Sha256(text);
-  });
-}
-
 absl::StatusOr<Model> FindUnet(const ModelRequest& request, const std::string& path) {
   Model out;
   out.kind = kUnetTeacher;
@@ -68,8 +53,9 @@ absl::StatusOr<Model> FindUnet(const ModelRequest& request, const std::string& p
   MP_ASSIGN_OR_RETURN(out.scheduler, FindScheduler(schedule, request.prediction));
   MP_ASSIGN_OR_RETURN(out.signature, UnetSignature(net->config(), out.scheduler->prediction,
                                                    out.scheduler->table, path));
-  MP_ASSIGN_OR_RETURN(out.sha256, HashOf(*net, absl::StrCat(unet::ConfigText(net->config().source),
-                                                            out.scheduler->text)));
+  MP_ASSIGN_OR_RETURN(out.sha256,
+                      HashOfNetwork(*net, absl::StrCat(unet::ConfigText(net->config().source),
+                                                       out.scheduler->text)));
   out.module = std::move(net);
   return out;
 }
@@ -106,7 +92,7 @@ absl::StatusOr<Model> FindScript(const ModelRequest& request, const std::string&
                                                    " has no [schedule]; expected one of them"));
   }
   MP_ASSIGN_OR_RETURN(const std::string hash, Sha256OfFile(loaded.path));
-  MP_ASSIGN_OR_RETURN(out.sha256, HashOf(*loaded.module, hash));
+  MP_ASSIGN_OR_RETURN(out.sha256, HashOfNetwork(*loaded.module, hash));
   out.module = std::move(loaded.module);
   return out;
 }
@@ -126,6 +112,21 @@ std::string IndexText(const Scheduler& scheduler) {
 }
 
 }  // namespace
+
+absl::StatusOr<std::string> HashOfNetwork(const network::Module& module, const std::string& what) {
+  return network::Try("hashing the network", [&]() -> absl::StatusOr<std::string> {
+    std::string text = what;
+    for (const auto& list : {module.Parameters(), module.Buffers()}) {
+      for (const auto& [name, tensor] : list) {
+        const at::Tensor bytes = tensor.detach().to(at::kCPU).contiguous();
+        absl::StrAppend(&text, "\n", name, " ",
+                        Sha256({static_cast<const char*>(bytes.const_data_ptr()),
+                                static_cast<std::size_t>(bytes.nbytes())}));
+      }
+    }
+    return Sha256(text);
+  });
+}
 
 absl::StatusOr<Model> FindModel(const ModelRequest& request) {
   absl::string_view path = request.model;

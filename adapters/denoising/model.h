@@ -32,6 +32,9 @@ struct ModelRequest {
 // schedule and prediction do not go together; errors of what is read.
 absl::StatusOr<Model> FindModel(const ModelRequest& request);
 
+// SHA-256 of `what` and of a network's numbers.
+absl::StatusOr<std::string> HashOfNetwork(const network::Module& module, const std::string& what);
+
 // Writes a network of this model's kind: unet/, scheduler/ and model_index.json, which diffusers
 // loads as a pipeline, or network/model.ts with its sidecar. Files that are there are replaced.
 absl::Status WriteModel(const network::Module& module, const Model& like,

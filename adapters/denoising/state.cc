@@ -74,7 +74,8 @@ absl::Status WriteCheckpoint(const Checkpoint& checkpoint, const std::string& fi
   });
 }
 
-absl::StatusOr<Checkpoint> ReadCheckpoint(const std::string& fingerprint, const std::string& path) {
+absl::StatusOr<Checkpoint> ReadCheckpoint(const std::string& fingerprint, const std::string& path,
+                                          std::vector<std::string> parts) {
   MP_ASSIGN_OR_RETURN(const network::TensorFile file, network::ReadTensorFile(path));
   MP_RETURN_IF_ERROR(network::CheckOrigin(
       file, path, kFormat, fingerprint,
@@ -84,6 +85,7 @@ absl::StatusOr<Checkpoint> ReadCheckpoint(const std::string& fingerprint, const 
   MP_RETURN_IF_ERROR(Numbers(file, path, "scale", &scale));
   MP_RETURN_IF_ERROR(Numbers(file, path, "log", &log));
   Checkpoint out;
+  out.log = Log(std::move(parts));
   if (counts.size() != 4 || scale.size() != 1 || !out.log.FromNumbers(log)) {
     return absl::DataLossError(
         absl::StrCat(path, ": the tensor counts, scale or log has another size"));

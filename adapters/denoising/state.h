@@ -23,6 +23,8 @@ absl::Status WriteCheckpoint(const Checkpoint& checkpoint, const std::string& fi
                              const std::string& path);
 // NOT_FOUND; DATA_LOSS names what is damaged; FAILED_PRECONDITION for one of another run or format.
 // Trainer::Restore checks that it fits the network.
-absl::StatusOr<Checkpoint> ReadCheckpoint(const std::string& fingerprint, const std::string& path);
+// `parts` of the log.
+absl::StatusOr<Checkpoint> ReadCheckpoint(const std::string& fingerprint, const std::string& path,
+                                          std::vector<std::string> parts = {});
 
 }  // namespace mergeplan::denoising

@@ -34,10 +34,10 @@ std::vector<at::Tensor> Tensors(const std::vector<Module::Named>& named) {
 
 }  // namespace
 
-Trainer::Trainer(std::unique_ptr<Module> module, Batches batches, const Options& options,
-                 network::Precision precision, network::Optimizer optimizer)
+Trainer::Trainer(std::unique_ptr<Module> module, std::unique_ptr<Objective> objective,
+                 const Options& options, network::Precision precision, network::Optimizer optimizer)
     : module_(std::move(module)),
-      batches_(std::move(batches)),
+      objective_(std::move(objective)),
       options_(options),
       precision_(precision),
       optimizer_(std::move(optimizer)),
@@ -49,13 +49,21 @@ absl::StatusOr<std::unique_ptr<Trainer>> Trainer::Create(std::unique_ptr<Module>
                                                          Batches batches, const Options& options) {
   MP_ASSIGN_OR_RETURN(const network::Precision precision,
                       network::ParsePrecision(options.precision));
+  return Create(std::move(module), DenoisingObjective(std::move(batches), precision), options);
+}
+
+absl::StatusOr<std::unique_ptr<Trainer>> Trainer::Create(std::unique_ptr<Module> module,
+                                                         std::unique_ptr<Objective> objective,
+                                                         const Options& options) {
+  MP_ASSIGN_OR_RETURN(const network::Precision precision,
+                      network::ParsePrecision(options.precision));
   MP_ASSIGN_OR_RETURN(std::vector<at::Tensor> parameters, network::TrainableParameters(*module));
   MP_ASSIGN_OR_RETURN(network::Optimizer optimizer,
                       network::Optimizer::Create(std::move(parameters), options.recipe, options.lr,
                                                  options.iterations));
   module->SetTraining(true);
-  return std::unique_ptr<Trainer>(
-      new Trainer(std::move(module), std::move(batches), options, precision, std::move(optimizer)));
+  return std::unique_ptr<Trainer>(new Trainer(std::move(module), std::move(objective), options,
+                                              precision, std::move(optimizer)));
 }
 
 std::int64_t Trainer::parameters() const {
@@ -68,30 +76,22 @@ absl::Status Trainer::NotFinite(const std::string& what) const {
   return network::NotFiniteAt(what, updates_, options_.iterations);
 }
 
-absl::StatusOr<double> Trainer::Pass(std::uint64_t number) {
-  MP_ASSIGN_OR_RETURN(const Batch batch, batches_.Draw(number));
-  return network::Try("training", [&]() -> absl::StatusOr<double> {
+absl::Status Trainer::Pass(std::uint64_t number, Update* update) {
+  return network::Try("training", [&]() -> absl::Status {
     // What the network draws by itself.
     const StreamName own = StreamName::Of(static_cast<std::uint64_t>(options_.seed), 0, 0, 15);
     const PhiloxWords words = own.Words(number);
     at::manual_seed(std::uint64_t{words.w[0]} << 32 | words.w[1]);
-    absl::StatusOr<at::Tensor> out = [&] {
-      const network::Autocast autocast(precision_, batch.input.device().type());
-      return module_->Forward(batch.input, batch.time, {});
-    }();
-    MP_RETURN_IF_ERROR(out.status());
-    if (!out->sizes().equals(batch.target.sizes())) {
-      return absl::InvalidArgumentError(
-          "the network's output has another shape than its input, expected the same");
-    }
-    const at::Tensor errors =
-        (out->to(batch.target.scalar_type()) - batch.target).flatten(1).square().mean(1);
-    const at::Tensor loss = (errors * batch.weight).mean();
-    const auto value = loss.item<double>();
+    MP_ASSIGN_OR_RETURN(const Objective::Loss loss, objective_->Of(*module_, number));
+    const auto value = loss.value.item<double>();
     if (std::isfinite(value)) {
-      (loss * (scale_.scale() / options_.recipe.accumulate)).backward();
+      (loss.value * (scale_.scale() / options_.recipe.accumulate)).backward();
     }
-    return value;
+    const auto passes = static_cast<double>(options_.recipe.accumulate);
+    update->loss += value / passes;
+    update->parts.resize(loss.parts.size());
+    for (std::size_t k = 0; k < loss.parts.size(); ++k) update->parts[k] += loss.parts[k] / passes;
+    return absl::OkStatus();
   });
 }
 
@@ -115,9 +115,8 @@ absl::StatusOr<Trainer::Update> Trainer::Step() {
   update.lr = options_.lr * options_.recipe.RateFactor(updates_, options_.iterations);
   update.norm = std::numeric_limits<double>::quiet_NaN();
   for (std::uint64_t a = 0; a < accumulate; ++a) {
-    const absl::StatusOr<double> loss = Pass(static_cast<std::uint64_t>(updates_) * accumulate + a);
-    if (!loss.ok()) return fail(loss.status());
-    update.loss += *loss / static_cast<double>(accumulate);
+    const absl::Status pass = Pass(static_cast<std::uint64_t>(updates_) * accumulate + a, &update);
+    if (!pass.ok()) return fail(pass);
   }
   bool finite = std::isfinite(update.loss);
   if (!finite && !scale_.on()) return fail(NotFinite(absl::StrCat("the loss is ", update.loss)));

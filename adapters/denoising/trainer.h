@@ -8,7 +8,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "adapters/denoising/batches.h"
+#include "adapters/denoising/objective.h"
 #include "adapters/denoising/options.h"
 #include "adapters/network/module.h"
 #include "adapters/network/optimizer.h"
@@ -26,14 +26,16 @@ struct TrainerState {
   network::Optimizer::State optimizer;
 };
 
-// Trains a network to say what its input was made of: the loss of a row is its weight times the
-// mean over the dimensions of the squared error of the output, and of a batch the mean over rows.
-// The network is in training mode; what it draws by itself (dropout) follows from the seed and the
-// number of the update.
+// Trains a network, one update after the other. The network is in training mode; what it draws by
+// itself (dropout) follows from the seed and the number of the update.
 class Trainer {
  public:
   // INVALID_ARGUMENT for options that do not fit, and for a network without parameters to train or
   // with two names for one.
+  static absl::StatusOr<std::unique_ptr<Trainer>> Create(std::unique_ptr<network::Module> module,
+                                                         std::unique_ptr<Objective> objective,
+                                                         const Options& options);
+  // To denoise.
   static absl::StatusOr<std::unique_ptr<Trainer>> Create(std::unique_ptr<network::Module> module,
                                                          Batches batches, const Options& options);
 
@@ -42,11 +44,13 @@ class Trainer {
     double norm = 0;  // of the gradient, before it is clipped; not finite where it was skipped
     double lr = 0;
     bool skipped = false;
+    std::vector<double> parts;  // of the loss, as the objective names them
   };
   // FAILED_PRECONDITION for a loss or gradient that is not finite: it names the update, and
   // parameters and moments are those from before it.
   absl::StatusOr<Update> Step();
 
+  const Objective& objective() const { return *objective_; }
   bool done() const { return updates_ >= options_.iterations; }
   std::int64_t updates() const { return updates_; }
   std::int64_t skipped() const { return skipped_; }
@@ -60,15 +64,15 @@ class Trainer {
   absl::StatusOr<std::unique_ptr<network::Module>> Trained() const;
 
  private:
-  Trainer(std::unique_ptr<network::Module> module, Batches batches, const Options& options,
-          network::Precision precision, network::Optimizer optimizer);
-  // Forward and backward of one pass; gives the loss.
-  absl::StatusOr<double> Pass(std::uint64_t number);
+  Trainer(std::unique_ptr<network::Module> module, std::unique_ptr<Objective> objective,
+          const Options& options, network::Precision precision, network::Optimizer optimizer);
+  // Forward and backward of one pass; adds its share to the update's loss.
+  absl::Status Pass(std::uint64_t number, Update* update);
   absl::Status NotFinite(const std::string& what) const;
   absl::Status Average();
 
   std::unique_ptr<network::Module> module_;
-  Batches batches_;
+  std::unique_ptr<Objective> objective_;
   Options options_;
   network::Precision precision_;
   network::Optimizer optimizer_;

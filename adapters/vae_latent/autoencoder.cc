@@ -60,6 +60,12 @@ absl::StatusOr<std::unique_ptr<Autoencoder>> Autoencoder::Load(const std::string
   return net;
 }
 
+absl::StatusOr<std::unique_ptr<Autoencoder>> Autoencoder::Clone() const {
+  MP_ASSIGN_OR_RETURN(auto copy, Build(config_, "clone"));
+  MP_RETURN_IF_ERROR(Caught("clone", [&] { copy->registry_.CopyFrom(registry_); }));
+  return copy;
+}
+
 absl::Status Autoencoder::CheckInput(const at::Tensor& x, const char* what, std::int64_t channels,
                                      std::int64_t least) const {
   if (!x.defined() || x.dim() != 4 || x.size(0) < 1 || x.size(1) != channels || x.size(2) < least ||

@@ -40,6 +40,9 @@ class Autoencoder {
   static absl::StatusOr<std::unique_ptr<Autoencoder>> Load(const std::string& folder,
                                                            const LoadOptions& options = {});
 
+  // The same with numbers of its own.
+  absl::StatusOr<std::unique_ptr<Autoencoder>> Clone() const;
+
   // h = H / reduction() where that divides. Differentiable. INVALID_ARGUMENT for another shape,
   // type or device, or a picture smaller than one latent.
   absl::StatusOr<Encoded> Encode(const at::Tensor& image) const;

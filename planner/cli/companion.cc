@@ -44,6 +44,11 @@ constexpr Companion kCompanions[] = {
      "builds that have LibTorch (preset \"release\")",
      "if the folder of the training has a train.toml, go on with --resume, else run the command "
      "again"},
+    {"train-vae", "mergeplan-torch", true,
+     "Train a variational autoencoder on pictures (needs LibTorch)",
+     "builds that have LibTorch (preset \"release\")",
+     "if the folder of the training has a train.toml, go on with --resume, else run the command "
+     "again"},
     {"sample", "mergeplan-torch", true, "Draw samples from a student or a teacher (needs LibTorch)",
      "builds that have LibTorch (preset \"release\")",
      "nothing was written, run the command again"},
