@@ -3,12 +3,16 @@
 #
 #   bash examples/unet/compare.sh [FOLDER]           default: runs/compare; less than an hour on two cores
 #
-# UPDATES, BATCH and TRIALS change the question (150, 8, 1); DATA and TEST name other copies of Fashion-MNIST. Needs the release
-# build (`ninja -C build/release`) or an installed mergeplan on the PATH. Goes on where it was stopped, bench by bench.
+# The question can be changed by the environment: UPDATES (150), BATCH (8), LR (3e-4), TRIALS (1), STUDENTS (one two); TEACHER and SCHEDULE
+# another network (`script:model.toml`, `unet:FOLDER`), DATA its training data, TEST what samples are compared with, STEPS the teacher's steps (8),
+# CALIBRATE=no for the four strategies without a plan of its own, MORE any other options of bench and calibrate.
+# Needs the release build (`ninja -C build/release`) or an installed mergeplan on the PATH. What is there already is not done again.
 set -euo pipefail
 HERE=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 OUT=${1:-runs/compare}
-UPDATES=${UPDATES:-150} BATCH=${BATCH:-8} TRIALS=${TRIALS:-1}
+UPDATES=${UPDATES:-150} BATCH=${BATCH:-8} LR=${LR:-3e-4} TRIALS=${TRIALS:-1} STEPS=${STEPS:-8}
+TEACHER=${TEACHER:-unet:$HERE/teacher}
+SCHEDULE=${SCHEDULE:-$HERE/teacher/scheduler/scheduler_config.json}
 DATA=${DATA:-/usr/share/datasets/fashion-mnist/train-images-idx3-ubyte.gz}
 TEST=${TEST:-/usr/share/datasets/fashion-mnist/t10k-images-idx3-ubyte.gz}
 MERGEPLAN="$HERE/../../build/release/bin/mergeplan"
@@ -16,26 +20,41 @@ MERGEPLAN="$HERE/../../build/release/bin/mergeplan"
 mkdir -p "$OUT"
 export OMP_NUM_THREADS=1
 
-TEACHER=(--teacher "unet:$HERE/teacher" --schedule "$HERE/teacher/scheduler/scheduler_config.json" --teacher-steps 8)
-TRAINING=(--iterations "$UPDATES" --batch "$BATCH" --lr 3e-4 --threads 1 --data "$DATA" --data-rows 8192)
+read -r -a REST <<<"${MORE:-}"
+QUESTION=(--teacher "$TEACHER" --schedule "$SCHEDULE" --teacher-steps "$STEPS" --iterations "$UPDATES" --batch "$BATCH" --lr "$LR"
+  --threads 1 --data "$DATA" --data-rows 8192 "${REST[@]}")
 
 # compare NAME JUMPS: what merges cost on this network, the plan for that, and all strategies.
 compare() {
   local name=$1 jumps=$2
-  [ -e "$OUT/$name.toml" ] ||
-    "$MERGEPLAN" calibrate "${TEACHER[@]}" "${TRAINING[@]}" --student-steps "$jumps" --replicates 1 -o "$OUT/$name-measured.toml" \
+  local strategies=vanilla,progressive,boot,consistency
+  [ "${CALIBRATE:-yes}" = no ] || strategies+=",$OUT/$name.toml"
+  [ "${CALIBRATE:-yes}" = no ] || [ -e "$OUT/$name.toml" ] ||
+    "$MERGEPLAN" calibrate "${QUESTION[@]}" --student-steps "$jumps" --replicates 1 -o "$OUT/$name-measured.toml" \
       --plan-output "$OUT/$name.toml" >"$OUT/$name-calibrate.txt" 2>"$OUT/$name-calibrate.log" || return
   [ -e "$OUT/$name/table.csv" ] ||
-    "$MERGEPLAN" bench "${TEACHER[@]}" "${TRAINING[@]}" --student-steps "$jumps" --trials "$TRIALS" \
-      --strategies "vanilla,progressive,boot,consistency,$OUT/$name.toml" --budget both --judge "$TEST" --judge-samples 2000 \
+    "$MERGEPLAN" bench "${QUESTION[@]}" --student-steps "$jumps" --trials "$TRIALS" \
+      --strategies "$strategies" --budget both --judge "$TEST" --judge-samples 2000 \
       --judge-rows 2000 -o "$OUT/$name" >"$OUT/$name.txt" 2>"$OUT/$name.log"
 }
 
 # Both students at the same time, a core each.
-compare one 1 &
-FIRST=$!
+RUNNING=()
+for student in ${STUDENTS:-one two}; do
+  case "$student" in
+    one) compare one 1 & ;;
+    two) compare two 2 & ;;
+    *) echo "STUDENTS=$STUDENTS: expected one, two or both" >&2; exit 2 ;;
+  esac
+  RUNNING+=($!)
+done
 CODE=0
-compare two 2 || CODE=1
-wait "$FIRST" || CODE=1
-[ "$CODE" -eq 0 ] || { tail -n 3 "$OUT"/*.log >&2; exit 1; }
-cat "$OUT"/{one,two}-calibrate.txt "$OUT"/{one,two}.txt
+for job in "${RUNNING[@]}"; do wait "$job" || CODE=1; done
+if [ "$CODE" -ne 0 ]; then
+  for log in "$OUT"/*.log; do tail -n 3 "$log" >&2; done
+  exit 1
+fi
+for student in ${STUDENTS:-one two}; do
+  [ ! -e "$OUT/$student-calibrate.txt" ] || cat "$OUT/$student-calibrate.txt"
+  cat "$OUT/$student.txt"
+done
