@@ -139,10 +139,15 @@ absl::Status Optimizer::Restore(const State& state) {
 }
 
 absl::Status NotFiniteAt(const std::string& what, std::int64_t update, std::int64_t updates) {
+  // Before the first update no rate has done anything yet.
   return absl::FailedPreconditionError(absl::StrCat(
       what, " at update ", update + 1, " of ", updates,
-      ", expected finite numbers; the state keeps the parameters from before it. Lower the "
-      "learning rate (--lr), or use --clip-norm, --warmup or --precision full"));
+      ", expected finite numbers; the state keeps the parameters from before it. ",
+      update == 0 ? "Nothing has been trained yet, so the network itself or its data give such "
+                    "numbers: look at `mergeplan model` and `mergeplan analyze` of them, or use "
+                    "--precision full"
+                  : "Lower the learning rate (--lr), or use --clip-norm, --warmup or --precision "
+                    "full"));
 }
 
 }  // namespace mergeplan::network
