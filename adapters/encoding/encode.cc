@@ -17,11 +17,11 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "adapters/encoding/cache.h"
-#include "adapters/encoding/pictures.h"
+#include "adapters/encoding/place.h"
 #include "adapters/layers/caught.h"
 #include "adapters/noise/noise.h"
-#include "adapters/runtime/device.h"
 #include "adapters/runtime/signals.h"
+#include "adapters/vae_latent/pictures.h"
 #include "adapters/vae_latent/tiling.h"
 #include "adapters/vae_latent/vae.h"
 #include "planner/base/status_macros.h"
@@ -53,7 +53,7 @@ absl::StatusOr<Share> ParseShare(const std::string& text) {
 
 class Encoder {
  public:
-  Encoder(const EncodeArguments& arguments, vae::Vae& vae, const Pictures& pictures,
+  Encoder(const EncodeArguments& arguments, vae::Vae& vae, const vae::Pictures& pictures,
           at::Device device)
       : arguments_(arguments), vae_(vae), pictures_(pictures), device_(device) {}
 
@@ -120,7 +120,7 @@ class Encoder {
 
   const EncodeArguments& arguments_;
   vae::Vae& vae_;
-  const Pictures& pictures_;
+  const vae::Pictures& pictures_;
   at::Device device_;
 };
 
@@ -145,25 +145,21 @@ absl::Status CheckContent(const EncodeArguments& arguments, const vae::VaeDescri
 }  // namespace
 
 absl::StatusOr<EncodeResult> Encode(const EncodeArguments& arguments,
-                                    const std::function<void(const EncodeProgress&)>& progress) {
+                                    const std::function<void(const CodingProgress&)>& progress) {
   MP_ASSIGN_OR_RETURN(const Share share, ParseShare(arguments.shard));
-  PictureSize size;
+  vae::PictureSize size;
   if (arguments.size) {
-    MP_ASSIGN_OR_RETURN(size, ParsePictureSize(*arguments.size));
+    MP_ASSIGN_OR_RETURN(size, vae::ParsePictureSize(*arguments.size));
   }
-  MP_ASSIGN_OR_RETURN(const Device where, OpenDevice(arguments.device));
-  SetThreads(arguments.threads);
-  const at::Device device = where.cuda
-                                ? at::Device(at::kCUDA, static_cast<at::DeviceIndex>(where.index))
-                                : at::Device(at::kCPU);
+  MP_ASSIGN_OR_RETURN(const at::Device device, OpenPlace(arguments.device, arguments.threads));
   MP_ASSIGN_OR_RETURN(const auto vae, vae::OpenVae(arguments.vae, device));
   MP_RETURN_IF_ERROR(CheckContent(arguments, vae->description()));
   SamplesOptions reading;
   reading.array = arguments.array;
   MP_ASSIGN_OR_RETURN(const auto source, OpenSamples(arguments.input, reading));
-  MP_ASSIGN_OR_RETURN(const Pictures pictures,
-                      Pictures::Plan(*source, arguments.input, vae->description(), size,
-                                     arguments.scale.value_or("")));
+  MP_ASSIGN_OR_RETURN(const vae::Pictures pictures,
+                      vae::Pictures::Plan(*source, arguments.input, vae->description(), size,
+                                          arguments.scale.value_or("")));
 
   EncodeResult result;
   result.vae_kind = vae->description().kind;

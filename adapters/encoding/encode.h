@@ -7,6 +7,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "adapters/encoding/progress_line.h"
 
 namespace mergeplan::encoding {
 
@@ -30,11 +31,6 @@ struct EncodeArguments {
   std::int64_t tile = 0;  // pixels; larger pictures are encoded in tiles
 };
 
-struct EncodeProgress {
-  std::int64_t samples = 0;  // seen so far
-  std::optional<std::int64_t> of;
-};
-
 struct EncodeResult {
   std::int64_t samples = 0;  // of the input
   std::int64_t encoded = 0;  // by this process, now
@@ -49,6 +45,6 @@ struct EncodeResult {
 // Encodes part by part; parts that are there already are passed over. Memory holds a batch and a
 // part. INVALID_ARGUMENT names the flag or the sample; errors of OpenSamples, OpenVae, LatentCache.
 absl::StatusOr<EncodeResult> Encode(const EncodeArguments& arguments,
-                                    const std::function<void(const EncodeProgress&)>& progress);
+                                    const std::function<void(const CodingProgress&)>& progress);
 
 }  // namespace mergeplan::encoding

@@ -10,8 +10,8 @@
 
 #include "adapters/encoding/cache.h"
 #include "adapters/encoding/encode_command.h"
-#include "adapters/encoding/pictures.h"
 #include "adapters/vae_latent/autoencoder.h"
+#include "adapters/vae_latent/pictures.h"
 #include "planner/base/file.h"
 #include "planner/data/npz.h"
 #include "planner/data/samples.h"
@@ -236,7 +236,7 @@ TEST_F(EncodeTest, ResizingKeepsAConstantAndTheRange) {
   vae::VaeDescription about;
   about.image_channels = 1;
   about.reduction = 2;
-  const auto flat = Pictures::Plan(*source, "flat.npz", about, {10, 6}, "none");
+  const auto flat = vae::Pictures::Plan(*source, "flat.npz", about, {10, 6}, "none");
   ASSERT_TRUE(flat.ok()) << flat.status();
   const at::Tensor out = flat->Make(pixels, 1);
   EXPECT_EQ(out.sizes(), at::IntArrayRef({1, 1, 10, 6}));
