@@ -15,7 +15,6 @@
 #include "absl/types/span.h"
 #include "adapters/encoding/latents.h"
 #include "adapters/encoding/place.h"
-#include "adapters/judge/features.h"
 #include "adapters/judge/grid.h"
 #include "adapters/runtime/arguments.h"
 #include "adapters/runtime/output_files.h"
@@ -25,6 +24,7 @@
 #include "planner/base/file.h"
 #include "planner/base/status_macros.h"
 #include "planner/data/npz_stream.h"
+#include "planner/spectrum/spectrum.h"
 
 namespace mergeplan::encoding {
 namespace {
@@ -69,8 +69,9 @@ class Outputs {
     if (files_.empty()) return absl::OkStatus();
     at::Tensor stored = pictures;
     if (Bytes()) {
-      MP_ASSIGN_OR_RETURN(stored, judge::ToPixels(pictures, decoding_.pixels()));
-      stored = stored.to(at::kByte).contiguous();
+      // As a file of pictures would hold them.
+      MP_ASSIGN_OR_RETURN(const Scaling pixels, ParseScaling(decoding_.pixels()));
+      stored = pictures.sub(pixels.add).div(pixels.multiply).clamp(0, 255).round().to(at::kByte);
     }
     const std::string_view bytes(static_cast<const char*>(stored.const_data_ptr()),
                                  static_cast<std::size_t>(stored.nbytes()));

@@ -188,25 +188,28 @@ absl::StatusOr<EncodeResult> Encode(const EncodeArguments& arguments,
       {"content", arguments.content},
       {"seed", arguments.content == "sample" ? absl::StrCat(arguments.seed) : "none"},
       {"units", arguments.raw ? "of the encoder" : "of the denoiser"}};
+  if (arguments.limit) description.made_of["limit"] = absl::StrCat(*arguments.limit);
   MP_ASSIGN_OR_RETURN(const LatentCache cache, LatentCache::Open(arguments.output, description));
 
   Encoder encoder(arguments, *vae, pictures, device);
   const std::int64_t each = arguments.part_samples;
+  const std::int64_t limit = arguments.limit.value_or(std::numeric_limits<std::int64_t>::max());
+  std::optional<std::int64_t> size = source->size();
+  if (size) size = std::min(*size, limit);
   const auto done = [&](std::int64_t part) {
     const std::optional<std::int64_t> count = cache.Has(part);
-    const std::int64_t whole =
-        source->size() ? std::min(each, *source->size() - part * each) : each;
+    const std::int64_t whole = size ? std::min(each, *size - part * each) : each;
     return count && *count == whole;
   };
   // What stands before the first part that is still to do is passed over, not decoded. Where the
   // input does not say how long it is, only a part that is there says that it goes on.
   std::int64_t part_index = 0;
-  while ((!source->size() || part_index * each < *source->size()) &&
-         (done(part_index) || (source->size() && !share.Mine(part_index)))) {
+  while ((!size || part_index * each < *size) && part_index * each < limit &&
+         (done(part_index) || (size && !share.Mine(part_index)))) {
     ++part_index;
   }
-  std::int64_t seen = part_index * each;
-  if (source->size()) seen = std::min(seen, *source->size());
+  std::int64_t seen = std::min(part_index * each, limit);
+  if (size) seen = std::min(seen, *size);
   MP_RETURN_IF_ERROR(source->Skip(seen));
   std::vector<double> rows(static_cast<std::size_t>(arguments.batch * source->dimensions()));
   bool more = true;
@@ -222,7 +225,12 @@ absl::StatusOr<EncodeResult> Encode(const EncodeArguments& arguments,
         result.samples = seen;
         return result;
       }
-      const std::int64_t want = std::min<std::int64_t>(arguments.batch, each - in_part);
+      const std::int64_t want =
+          std::min({std::int64_t{arguments.batch}, each - in_part, limit - seen});
+      if (want == 0) {
+        more = false;
+        break;
+      }
       MP_ASSIGN_OR_RETURN(const int got,
                           source->Read(absl::MakeSpan(rows).first(
                               static_cast<std::size_t>(want * source->dimensions()))));
@@ -239,7 +247,7 @@ absl::StatusOr<EncodeResult> Encode(const EncodeArguments& arguments,
       }
       in_part += got;
       seen += got;
-      if (progress) progress({seen, source->size()});
+      if (progress) progress({seen, size});
     }
     if (mine && in_part > 0 && cache.Has(part_index) != in_part)
       MP_RETURN_IF_ERROR(cache.Write(part));

@@ -21,7 +21,8 @@ struct EncodeArguments {
   std::optional<std::string> scale;  // how values become data; pixels: what the VAE takes
   std::string content = "mean";      // mean, mean,log_variance or sample
   bool raw = false;  // as the encoder gives them, without the config's factor and shift
-  std::string dtype = "float32";  // or float16
+  std::string dtype = "float32";      // or float16
+  std::optional<std::int64_t> limit;  // samples from the first; none: all
   int batch = 16;
   std::int64_t part_samples = 1024;
   std::int64_t seed = 0;  // of --content sample
