@@ -15,6 +15,7 @@ struct Command {
 // Each adds the options of one command, which keeps the arguments they fill.
 Command AddBench(CLI::App& app);
 Command AddCalibrate(CLI::App& app);
+Command AddDecode(CLI::App& app);
 Command AddDistill(CLI::App& app);
 Command AddEncode(CLI::App& app);
 Command AddFeatures(CLI::App& app);

@@ -17,7 +17,7 @@ namespace {
 constexpr char kEncodeExample[] = R"(
 Example:
   mergeplan encode images/ --vae pipeline/vae -o latents
-  mergeplan analyze 'latents/part-*.safetensors' --array latents --per-channel
+  mergeplan analyze latents --per-channel
 
 A run that was stopped goes on with the same command. Exit codes: 0 done, 1 failed, 2 misuse,
 3 stopped (Ctrl-C).
@@ -41,6 +41,8 @@ Command AddEncode(CLI::App& app) {
   command->add_option("-o,--output", a.output, "Folder of the latents")->required();
   Add(command, "--size", a.size, "Bring pictures to HEIGHTxWIDTH first (bicubic, antialiased)");
   Add(command, "--scale", a.scale, "LOW:HIGH of pixels, or none [what the network takes]");
+  Add(command, "--limit", a.limit, "Samples, from the first [all]")
+      ->check(CLI::Range(std::int64_t{1}, kLargest));
   command->add_option("--content", a.content, "mean, mean,log_variance or sample")
       ->capture_default_str();
   command->add_flag("--raw", a.raw,

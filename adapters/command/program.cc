@@ -18,9 +18,9 @@ int RunProgram(int argc, const char* const* argv) {
   app.set_version_flag("--version", std::string("mergeplan-torch ") + MERGEPLAN_VERSION +
                                         " (LibTorch " + TorchVersion() + ")");
   app.require_subcommand(1);
-  const std::vector<Command> commands = {AddDistill(app), AddBench(app),    AddCalibrate(app),
-                                         AddModel(app),   AddEncode(app),   AddTrainTeacher(app),
-                                         AddSample(app),  AddFeatures(app), AddTrainVae(app)};
+  const std::vector<Command> commands = {
+      AddDistill(app), AddBench(app),        AddCalibrate(app), AddModel(app),  AddEncode(app),
+      AddDecode(app),  AddTrainTeacher(app), AddTrainVae(app),  AddSample(app), AddFeatures(app)};
   // For errors: what was asked for, where it is one of them.
   std::string name = "distill";
   for (const Command& command : commands) {

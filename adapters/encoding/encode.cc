@@ -17,11 +17,11 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "adapters/encoding/cache.h"
-#include "adapters/encoding/pictures.h"
+#include "adapters/encoding/place.h"
 #include "adapters/layers/caught.h"
 #include "adapters/noise/noise.h"
-#include "adapters/runtime/device.h"
 #include "adapters/runtime/signals.h"
+#include "adapters/vae_latent/pictures.h"
 #include "adapters/vae_latent/tiling.h"
 #include "adapters/vae_latent/vae.h"
 #include "planner/base/status_macros.h"
@@ -53,7 +53,7 @@ absl::StatusOr<Share> ParseShare(const std::string& text) {
 
 class Encoder {
  public:
-  Encoder(const EncodeArguments& arguments, vae::Vae& vae, const Pictures& pictures,
+  Encoder(const EncodeArguments& arguments, vae::Vae& vae, const vae::Pictures& pictures,
           at::Device device)
       : arguments_(arguments), vae_(vae), pictures_(pictures), device_(device) {}
 
@@ -120,7 +120,7 @@ class Encoder {
 
   const EncodeArguments& arguments_;
   vae::Vae& vae_;
-  const Pictures& pictures_;
+  const vae::Pictures& pictures_;
   at::Device device_;
 };
 
@@ -145,25 +145,21 @@ absl::Status CheckContent(const EncodeArguments& arguments, const vae::VaeDescri
 }  // namespace
 
 absl::StatusOr<EncodeResult> Encode(const EncodeArguments& arguments,
-                                    const std::function<void(const EncodeProgress&)>& progress) {
+                                    const std::function<void(const CodingProgress&)>& progress) {
   MP_ASSIGN_OR_RETURN(const Share share, ParseShare(arguments.shard));
-  PictureSize size;
+  vae::PictureSize size;
   if (arguments.size) {
-    MP_ASSIGN_OR_RETURN(size, ParsePictureSize(*arguments.size));
+    MP_ASSIGN_OR_RETURN(size, vae::ParsePictureSize(*arguments.size));
   }
-  MP_ASSIGN_OR_RETURN(const Device where, OpenDevice(arguments.device));
-  SetThreads(arguments.threads);
-  const at::Device device = where.cuda
-                                ? at::Device(at::kCUDA, static_cast<at::DeviceIndex>(where.index))
-                                : at::Device(at::kCPU);
+  MP_ASSIGN_OR_RETURN(const at::Device device, OpenPlace(arguments.device, arguments.threads));
   MP_ASSIGN_OR_RETURN(const auto vae, vae::OpenVae(arguments.vae, device));
   MP_RETURN_IF_ERROR(CheckContent(arguments, vae->description()));
   SamplesOptions reading;
   reading.array = arguments.array;
   MP_ASSIGN_OR_RETURN(const auto source, OpenSamples(arguments.input, reading));
-  MP_ASSIGN_OR_RETURN(const Pictures pictures,
-                      Pictures::Plan(*source, arguments.input, vae->description(), size,
-                                     arguments.scale.value_or("")));
+  MP_ASSIGN_OR_RETURN(const vae::Pictures pictures,
+                      vae::Pictures::Plan(*source, arguments.input, vae->description(), size,
+                                          arguments.scale.value_or("")));
 
   EncodeResult result;
   result.vae_kind = vae->description().kind;
@@ -192,25 +188,28 @@ absl::StatusOr<EncodeResult> Encode(const EncodeArguments& arguments,
       {"content", arguments.content},
       {"seed", arguments.content == "sample" ? absl::StrCat(arguments.seed) : "none"},
       {"units", arguments.raw ? "of the encoder" : "of the denoiser"}};
+  if (arguments.limit) description.made_of["limit"] = absl::StrCat(*arguments.limit);
   MP_ASSIGN_OR_RETURN(const LatentCache cache, LatentCache::Open(arguments.output, description));
 
   Encoder encoder(arguments, *vae, pictures, device);
   const std::int64_t each = arguments.part_samples;
+  const std::int64_t limit = arguments.limit.value_or(std::numeric_limits<std::int64_t>::max());
+  std::optional<std::int64_t> size = source->size();
+  if (size) size = std::min(*size, limit);
   const auto done = [&](std::int64_t part) {
     const std::optional<std::int64_t> count = cache.Has(part);
-    const std::int64_t whole =
-        source->size() ? std::min(each, *source->size() - part * each) : each;
+    const std::int64_t whole = size ? std::min(each, *size - part * each) : each;
     return count && *count == whole;
   };
   // What stands before the first part that is still to do is passed over, not decoded. Where the
   // input does not say how long it is, only a part that is there says that it goes on.
   std::int64_t part_index = 0;
-  while ((!source->size() || part_index * each < *source->size()) &&
-         (done(part_index) || (source->size() && !share.Mine(part_index)))) {
+  while ((!size || part_index * each < *size) && part_index * each < limit &&
+         (done(part_index) || (size && !share.Mine(part_index)))) {
     ++part_index;
   }
-  std::int64_t seen = part_index * each;
-  if (source->size()) seen = std::min(seen, *source->size());
+  std::int64_t seen = std::min(part_index * each, limit);
+  if (size) seen = std::min(seen, *size);
   MP_RETURN_IF_ERROR(source->Skip(seen));
   std::vector<double> rows(static_cast<std::size_t>(arguments.batch * source->dimensions()));
   bool more = true;
@@ -226,7 +225,12 @@ absl::StatusOr<EncodeResult> Encode(const EncodeArguments& arguments,
         result.samples = seen;
         return result;
       }
-      const std::int64_t want = std::min<std::int64_t>(arguments.batch, each - in_part);
+      const std::int64_t want =
+          std::min({std::int64_t{arguments.batch}, each - in_part, limit - seen});
+      if (want == 0) {
+        more = false;
+        break;
+      }
       MP_ASSIGN_OR_RETURN(const int got,
                           source->Read(absl::MakeSpan(rows).first(
                               static_cast<std::size_t>(want * source->dimensions()))));
@@ -243,7 +247,7 @@ absl::StatusOr<EncodeResult> Encode(const EncodeArguments& arguments,
       }
       in_part += got;
       seen += got;
-      if (progress) progress({seen, source->size()});
+      if (progress) progress({seen, size});
     }
     if (mine && in_part > 0 && cache.Has(part_index) != in_part)
       MP_RETURN_IF_ERROR(cache.Write(part));

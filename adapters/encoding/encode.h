@@ -7,6 +7,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "adapters/encoding/progress_line.h"
 
 namespace mergeplan::encoding {
 
@@ -20,7 +21,8 @@ struct EncodeArguments {
   std::optional<std::string> scale;  // how values become data; pixels: what the VAE takes
   std::string content = "mean";      // mean, mean,log_variance or sample
   bool raw = false;  // as the encoder gives them, without the config's factor and shift
-  std::string dtype = "float32";  // or float16
+  std::string dtype = "float32";      // or float16
+  std::optional<std::int64_t> limit;  // samples from the first; none: all
   int batch = 16;
   std::int64_t part_samples = 1024;
   std::int64_t seed = 0;  // of --content sample
@@ -28,11 +30,6 @@ struct EncodeArguments {
   std::string device = "cpu";
   int threads = 0;
   std::int64_t tile = 0;  // pixels; larger pictures are encoded in tiles
-};
-
-struct EncodeProgress {
-  std::int64_t samples = 0;  // seen so far
-  std::optional<std::int64_t> of;
 };
 
 struct EncodeResult {
@@ -49,6 +46,6 @@ struct EncodeResult {
 // Encodes part by part; parts that are there already are passed over. Memory holds a batch and a
 // part. INVALID_ARGUMENT names the flag or the sample; errors of OpenSamples, OpenVae, LatentCache.
 absl::StatusOr<EncodeResult> Encode(const EncodeArguments& arguments,
-                                    const std::function<void(const EncodeProgress&)>& progress);
+                                    const std::function<void(const CodingProgress&)>& progress);
 
 }  // namespace mergeplan::encoding

@@ -1,13 +1,11 @@
 #include "adapters/encoding/encode_command.h"
 
-#include <unistd.h>
-
-#include <chrono>
 #include <cstdio>
 #include <string>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "adapters/encoding/progress_line.h"
 #include "adapters/parallel/open.h"
 #include "adapters/runtime/signals.h"
 #include "nlohmann/json.hpp"
@@ -18,29 +16,6 @@ namespace {
 
 using encoding::EncodeArguments;
 using encoding::EncodeResult;
-
-// A line on stderr, at most every two seconds (ten times a second on a terminal).
-class Progress {
- public:
-  explicit Progress(bool quiet) : quiet_(quiet), terminal_(::isatty(STDERR_FILENO) == 1) {}
-  ~Progress() {
-    if (shown_ && terminal_) std::fprintf(stderr, "\r\033[K");
-  }
-  void Show(const encoding::EncodeProgress& at) {
-    const auto now = std::chrono::steady_clock::now();
-    const double wait = terminal_ ? 0.1 : 2;
-    if (quiet_ || std::chrono::duration<double>(now - last_).count() < wait) return;
-    last_ = now;
-    shown_ = true;
-    const std::string of = at.of ? absl::StrCat(" of ", *at.of) : "";
-    std::fprintf(stderr, "%sencode: %lld%s samples%s", terminal_ ? "\r" : "",
-                 static_cast<long long>(at.samples), of.c_str(), terminal_ ? "\033[K" : "\n");
-  }
-
- private:
-  bool quiet_, terminal_, shown_ = false;
-  std::chrono::steady_clock::time_point last_ = std::chrono::steady_clock::now();
-};
 
 std::string Shape(const std::vector<std::int64_t>& shape) {
   return absl::StrCat("[", absl::StrJoin(shape, ", "), "]");
@@ -72,8 +47,8 @@ void Print(const EncodeArguments& arguments, const EncodeResult& result, bool js
   if (result.encoded > 0) std::printf(" in %.1f s (%.1f a second)", result.seconds, rate);
   std::printf("\n");
   if (result.finished) {
-    std::printf("%s is complete: mergeplan analyze '%s/part-*.safetensors' --array latents\n",
-                arguments.output.c_str(), arguments.output.c_str());
+    std::printf("%s is complete: mergeplan analyze %s\n", arguments.output.c_str(),
+                arguments.output.c_str());
   } else if (result.stopped) {
     std::printf("stopped: the same command goes on from the last finished part\n");
   } else {
@@ -92,7 +67,7 @@ absl::StatusOr<int> Run(EncodeArguments arguments, const EncodeOutput& output,
     arguments.shard = absl::StrCat(ranks.rank() + 1, "/", ranks.ranks());
   }
   StopOnSignals();
-  Progress progress(output.quiet || !ranks.first());
+  encoding::ProgressLine progress("encode", output.quiet || !ranks.first());
   MP_ASSIGN_OR_RETURN(EncodeResult result,
                       encoding::Encode(arguments, [&](const auto& at) { progress.Show(at); }));
   if (ranks.ranks() > 1) {

@@ -1,15 +1,10 @@
 #include "adapters/sample/sample_command.h"
 
 #include <ATen/ATen.h>
-#include <unistd.h>
 
-#include <cerrno>
 #include <chrono>
 #include <cstdio>
-#include <cstring>
-#include <filesystem>
 #include <nlohmann/json.hpp>
-#include <set>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -19,6 +14,7 @@
 #include "adapters/runtime/arguments.h"
 #include "adapters/runtime/device.h"
 #include "adapters/runtime/output.h"
+#include "adapters/runtime/output_files.h"
 #include "adapters/runtime/signals.h"
 #include "adapters/sample/sampler.h"
 #include "planner/base/file.h"
@@ -29,30 +25,6 @@ namespace mergeplan {
 namespace {
 
 constexpr int kDone = 0, kFailed = 1, kMisuse = 2, kStopped = 3;
-
-// Minutes of sampling should not end at a name that cannot be written.
-absl::Status CheckOutputs(const SampleArguments& arguments) {
-  if (arguments.outputs.empty()) {
-    return Misuse(
-        "-o: missing, expected grid.png, samples.npz, or both: -o grid.png -o samples.npz");
-  }
-  std::set<std::string> seen;
-  for (const std::string& output : arguments.outputs) {
-    if (!absl::EndsWith(output, ".png") && !absl::EndsWith(output, ".npz")) {
-      return Misuse(absl::StrCat("-o ", output, ": expected a name that ends in .png or .npz"));
-    }
-    if (!seen.insert(output).second) {
-      return Misuse(absl::StrCat("-o ", output, ": stands there twice"));
-    }
-    const std::filesystem::path folder = std::filesystem::absolute(output).parent_path();
-    if (::access(folder.c_str(), W_OK | X_OK) != 0) {
-      return absl::FailedPreconditionError(
-          absl::StrCat("-o ", output, ": the folder ", folder.string(), " cannot be written (",
-                       std::strerror(errno), "); make it, or name another"));
-    }
-  }
-  return absl::OkStatus();
-}
 
 absl::StatusOr<std::string> NpzOf(const SampleArguments& arguments, const at::Tensor& samples) {
   NpzWriter npz;
@@ -66,7 +38,7 @@ absl::StatusOr<std::string> NpzOf(const SampleArguments& arguments, const at::Te
 }
 
 absl::Status Sample(const SampleArguments& arguments) {
-  MP_RETURN_IF_ERROR(CheckOutputs(arguments));
+  MP_RETURN_IF_ERROR(CheckOutputFiles(arguments.outputs, {".png", ".npz"}));
   StopOnSignals();
   SetThreads(arguments.threads);
   sample::SourceOptions options;

@@ -129,7 +129,7 @@ absl::StatusOr<std::unique_ptr<Vae>> LoadScriptVae(const std::string& path, at::
   about.kind = "TorchScript";
   about.path = path;
   about.pixels = sidecar.pixels;
-  about.image_channels = sidecar.image_channels;
+  about.image_channels = about.picture_channels = sidecar.image_channels;
   about.latent_channels = sidecar.latent_channels;
   about.reduction = sidecar.reduction;
   about.has_variance = sidecar.output == "mean,log_variance";

@@ -67,6 +67,7 @@ absl::StatusOr<std::unique_ptr<Vae>> OpenVae(const std::string& path, at::Device
   about.path = path;
   MP_ASSIGN_OR_RETURN(about.sha256, HashOfFolder(folder));
   about.image_channels = config.in_channels;
+  about.picture_channels = config.out_channels;
   about.latent_channels = config.latent_channels;
   about.reduction = config.reduction();
   about.has_variance = !config.tiny;

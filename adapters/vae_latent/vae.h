@@ -13,11 +13,12 @@
 namespace mergeplan::vae {
 
 struct VaeDescription {
-  std::string kind;             // "AutoencoderKL", "AutoencoderTiny", "TorchScript"
-  std::string path;             // the folder or the sidecar
-  std::string sha256;           // of its description and weights
-  std::string pixels = "-1:1";  // the range of its images, as Scaling has it
-  std::int64_t image_channels = 3;
+  std::string kind;                   // "AutoencoderKL", "AutoencoderTiny", "TorchScript"
+  std::string path;                   // the folder or the sidecar
+  std::string sha256;                 // of its description and weights
+  std::string pixels = "-1:1";        // the range of its images, as Scaling has it
+  std::int64_t image_channels = 3;    // that Encode takes
+  std::int64_t picture_channels = 3;  // that Decode gives
   std::int64_t latent_channels = 4;
   std::int64_t reduction = 8;  // h = H / reduction
   bool has_variance = false;   // does Encode give a log variance?

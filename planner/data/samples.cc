@@ -13,6 +13,7 @@
 #include "planner/data/npy.h"
 #include "planner/data/npz.h"
 #include "planner/data/npz_member.h"
+#include "planner/data/parts.h"
 #include "planner/data/source.h"
 #include "planner/data/stream.h"
 #include "planner/data/tensors.h"
@@ -23,7 +24,7 @@ namespace {
 constexpr std::string_view kExpected =
     ", expected .npy, .npz, .safetensors, .pt, IDX (.npy, IDX and tar also gzipped), a .tar of "
     "PNG, "
-    "JPEG, .npy or .pth, or a folder of PNG, JPEG or .tar files";
+    "JPEG, .npy or .pth, or a folder of PNG, JPEG or .tar files, or of latents by mergeplan encode";
 
 absl::StatusOr<std::unique_ptr<SampleSource>> OpenNpzSamples(const std::string& path,
                                                              const SamplesOptions& options) {
@@ -60,6 +61,7 @@ absl::StatusOr<std::unique_ptr<SampleSource>> OpenSamples(const std::string& pat
     return OpenGlob(path, options);
   }
   if (std::filesystem::is_directory(path, ec)) {
+    if (IsPartsFolder(path)) return OpenPartsFolder(path, options);
     return OpenFolderSamples(path, options);
   }
   MP_ASSIGN_OR_RETURN(std::unique_ptr<ByteStream> in, OpenFile(path));

@@ -65,7 +65,8 @@ class SampleSource {
 
 // Opens .npy, .npz, .safetensors, .pt (torch.save of tensors), IDX (with or without gzip), a folder
 // of PNG/JPEG (sorted by name, recursively), a WebDataset .tar of PNG/JPEG or of .npy/.pth with one
-// sample in each, or a folder of such .tar files (in order). The content decides, not the file's
+// sample in each, a folder of such .tar files (in order), or a folder of latents that `mergeplan
+// encode` wrote (parts.h). The content decides, not the file's
 // name, where it can. A path with *, ? or [ that is no file is a pattern: all files that match,
 // sorted, one behind the other.
 absl::StatusOr<std::unique_ptr<SampleSource>> OpenSamples(const std::string& path,

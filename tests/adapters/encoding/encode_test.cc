@@ -10,8 +10,8 @@
 
 #include "adapters/encoding/cache.h"
 #include "adapters/encoding/encode_command.h"
-#include "adapters/encoding/pictures.h"
 #include "adapters/vae_latent/autoencoder.h"
+#include "adapters/vae_latent/pictures.h"
 #include "planner/base/file.h"
 #include "planner/data/npz.h"
 #include "planner/data/samples.h"
@@ -192,6 +192,25 @@ TEST_F(EncodeTest, ShardsMakeTheSameParts) {
   EXPECT_EQ(Read(), whole);
 }
 
+TEST_F(EncodeTest, ALimitIsAsIfTheInputEndedThere) {
+  ASSERT_TRUE(Run().ok());
+  const std::vector<double> whole = Read();
+  const std::size_t each = whole.size() / kSamples;
+  for (const std::int64_t limit : {1, 4, 6, 11, 50}) {
+    arguments_.limit = limit;
+    arguments_.output = folder_.File(std::to_string(limit));
+    const auto result = Run();
+    ASSERT_TRUE(result.ok()) << result.status();
+    const std::int64_t expected = std::min(limit, kSamples);
+    EXPECT_EQ(result->samples, expected);
+    EXPECT_TRUE(result->finished);
+    const std::vector<double> read = Read();
+    ASSERT_EQ(read.size(), each * static_cast<std::size_t>(expected));
+    for (std::size_t i = 0; i < read.size(); ++i) EXPECT_NEAR(read[i], whole[i], 1e-6);
+    EXPECT_EQ(Run()->encoded, 0);
+  }
+}
+
 TEST_F(EncodeTest, OtherLatentsAreNotMixed) {
   ASSERT_TRUE(Run().ok());
   MakeVae("other", 2);
@@ -236,7 +255,7 @@ TEST_F(EncodeTest, ResizingKeepsAConstantAndTheRange) {
   vae::VaeDescription about;
   about.image_channels = 1;
   about.reduction = 2;
-  const auto flat = Pictures::Plan(*source, "flat.npz", about, {10, 6}, "none");
+  const auto flat = vae::Pictures::Plan(*source, "flat.npz", about, {10, 6}, "none");
   ASSERT_TRUE(flat.ok()) << flat.status();
   const at::Tensor out = flat->Make(pixels, 1);
   EXPECT_EQ(out.sizes(), at::IntArrayRef({1, 1, 10, 6}));

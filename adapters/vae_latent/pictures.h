@@ -13,7 +13,7 @@
 #include "planner/data/samples.h"
 #include "planner/spectrum/spectrum.h"
 
-namespace mergeplan::encoding {
+namespace mergeplan::vae {
 
 // Height and width that pictures are brought to; 0: as they are.
 struct PictureSize {
@@ -27,7 +27,7 @@ class Pictures {
  public:
   // INVALID_ARGUMENT where the shapes cannot meet, with the flag that would help.
   static absl::StatusOr<Pictures> Plan(const SampleSource& source, const std::string& input,
-                                       const vae::VaeDescription& vae, const PictureSize& size,
+                                       const VaeDescription& vae, const PictureSize& size,
                                        const std::string& scale);
 
   // Shape of one picture as the encoder gets it: [C, H, W].
@@ -48,4 +48,4 @@ class Pictures {
   Scaling scaling_;
 };
 
-}  // namespace mergeplan::encoding
+}  // namespace mergeplan::vae

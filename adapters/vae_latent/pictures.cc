@@ -1,4 +1,4 @@
-#include "adapters/encoding/pictures.h"
+#include "adapters/vae_latent/pictures.h"
 
 #include <ATen/ops/_upsample_bicubic2d_aa.h>
 #include <ATen/ops/empty.h>
@@ -11,7 +11,7 @@
 #include "absl/strings/str_split.h"
 #include "planner/base/status_macros.h"
 
-namespace mergeplan::encoding {
+namespace mergeplan::vae {
 
 absl::StatusOr<PictureSize> ParsePictureSize(const std::string& text) {
   const std::vector<std::string> parts = absl::StrSplit(text, 'x');
@@ -27,7 +27,7 @@ absl::StatusOr<PictureSize> ParsePictureSize(const std::string& text) {
 }
 
 absl::StatusOr<Pictures> Pictures::Plan(const SampleSource& source, const std::string& input,
-                                        const vae::VaeDescription& vae, const PictureSize& size,
+                                        const VaeDescription& vae, const PictureSize& size,
                                         const std::string& scale) {
   Pictures out;
   out.from_ = source.shape();
@@ -79,4 +79,4 @@ at::Tensor Pictures::Make(absl::Span<const double> rows, std::int64_t count) con
   return repeat_ > 1 ? x.expand({count, shape_[0], shape_[1], shape_[2]}).contiguous() : x;
 }
 
-}  // namespace mergeplan::encoding
+}  // namespace mergeplan::vae
