@@ -8,8 +8,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
-#include "adapters/encoding/pictures.h"
 #include "adapters/network/try.h"
+#include "adapters/vae_latent/pictures.h"
 #include "planner/base/memory.h"
 #include "planner/base/status_macros.h"
 #include "planner/data/samples.h"
@@ -27,17 +27,16 @@ absl::StatusOr<TrainingPictures> LoadPictures(const DataRequest& request, const 
   reading.array = request.array;
   MP_ASSIGN_OR_RETURN(const std::unique_ptr<SampleSource> source,
                       OpenSamples(request.path, reading));
-  encoding::PictureSize size;
+  vae::PictureSize size;
   if (!request.size.empty()) {
-    MP_ASSIGN_OR_RETURN(size, encoding::ParsePictureSize(request.size));
+    MP_ASSIGN_OR_RETURN(size, vae::ParsePictureSize(request.size));
   }
   vae::VaeDescription about;
   about.path = model;
   about.image_channels = config.in_channels;
   about.reduction = config.reduction();
-  MP_ASSIGN_OR_RETURN(
-      const encoding::Pictures pictures,
-      encoding::Pictures::Plan(*source, request.path, about, size, request.scaling));
+  MP_ASSIGN_OR_RETURN(const vae::Pictures pictures,
+                      vae::Pictures::Plan(*source, request.path, about, size, request.scaling));
   const std::vector<std::int64_t>& shape = pictures.shape();
   if (source->size()) {
     const std::int64_t rows =
