@@ -23,7 +23,7 @@ namespace mergeplan {
 namespace fs = std::filesystem;
 namespace {
 
-constexpr std::string_view kQuick = "quick:";
+constexpr char kQuick[] = "quick:";
 constexpr std::int64_t kPieces = 64, kPieceBytes = std::int64_t{1} << 14;
 
 // Size, time and a sample of the content.

@@ -16,8 +16,8 @@ struct SpectrumPart {
   // Of the file; "quick:..." of what was only sampled (planner/data/fingerprint.h); empty where
   // neither is known.
   std::string sha256;
-  std::string array;   // in the file; empty where none was named
-  int of = 1;          // into so many parts
+  std::string array;  // in the file; empty where none was named
+  int of = 1;         // into so many parts
   // False: runs of neighbours, as many in each. True: every `of`-th sample (shard.h).
   bool every = false;
   std::vector<std::pair<int, int>> numbers = {{1, 1}};  // from, to; 1..of, rising, apart
