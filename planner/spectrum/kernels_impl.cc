@@ -3,6 +3,10 @@
 // Include nothing else here, neither of this project nor of the standard library: an inline
 // function that both this file and others instantiate could be taken from the copy with AVX2 by the
 // linker.
+
+// Small products coefficient by coefficient would be summed in an order that depends on where their
+// operands lie in memory, and no result here may.
+#define EIGEN_GEMM_TO_COEFFBASED_THRESHOLD 0
 #include <Eigen/Core>
 #include <Eigen/Eigenvalues>
 

@@ -158,7 +158,7 @@ TEST(AnalyzeParts, CountsChangedByHandAreRefused) {
   }
 }
 
-// 300 parts of 1,000 samples: enough of them for a signal to come in between.
+// 60 parts of 5,000 samples: enough of them for a signal to come in between.
 std::string ManyParts(const std::string& folder) {
   NpzWriter npz;
   npz.Add("x", {300000, 4}, Normals(1'200'000, 3, 2, 5));
@@ -177,7 +177,7 @@ json Timeless(const Outcome& run) {
 TEST(AnalyzeParts, AnInterruptedRunGoesOnToTheSameResultBitForBit) {
   const std::string folder = TestFolder(), data = ManyParts(folder);
   const auto command = [&](const std::string& parts) {
-    return absl::StrCat("analyze '", data, "' --json --shards 300 --checkpoint '", folder, "/",
+    return absl::StrCat("analyze '", data, "' --json --shards 60 --checkpoint '", folder, "/",
                         parts, "' -o '", folder, "/", parts, ".toml'");
   };
   const json whole = Timeless(RunMergeplan(command("whole")));
@@ -186,17 +186,17 @@ TEST(AnalyzeParts, AnInterruptedRunGoesOnToTheSameResultBitForBit) {
     RunMergeplan("--version",
                  absl::StrCat("\"${MERGEPLAN_BIN:-mergeplan}\" ", command(parts), " >'", folder,
                               "/out' 2>'", folder, "/err' & p=$!; while ! [ -e '", folder, "/",
-                              parts, "/part-3-of-300.toml' ]; do sleep 0.01; done; kill -", signal,
+                              parts, "/part-3-of-60.toml' ]; do sleep 0.01; done; kill -", signal,
                               " $p; wait $p; echo $? >'", folder, "/code'"));
     EXPECT_EQ(ReadFile(folder + "/code").value_or(""), signal == "KILL" ? "137\n" : "3\n");
     EXPECT_EQ(ReadFile(folder + "/out").value_or("?"), "");
     if (signal != "KILL") {
       EXPECT_THAT(ReadFile(folder + "/err").value_or(""),
-                  testing::MatchesRegex("mergeplan analyze: stopped after [0-9]+ of 300 parts; the "
+                  testing::MatchesRegex("mergeplan analyze: stopped after [0-9]+ of 60 parts; the "
                                         "same command goes on from there\n"));
     }
-    const std::string first = folder + "/" + parts + "/part-1-of-300.toml",
-                      last = folder + "/" + parts + "/part-300-of-300.toml";
+    const std::string first = folder + "/" + parts + "/part-1-of-60.toml",
+                      last = folder + "/" + parts + "/part-300-of-60.toml";
     ASSERT_TRUE(fs::exists(first));
     ASSERT_FALSE(fs::exists(last)) << "the run was over before the signal came";
     EXPECT_FALSE(fs::exists(folder + "/" + parts + ".toml"));

@@ -172,6 +172,34 @@ TEST(Kernels, MultiplyAsThePlainLoopsDo) {
   }
 }
 
+// The same numbers elsewhere in memory give the same bits.
+TEST(Kernels, DoNotDependOnAddresses) {
+  std::mt19937_64 random(3);
+  std::normal_distribution<double> normal;
+  for (const Kernels* kernels : {&BaselineKernels(), X8664V3Kernels(), X8664V4Kernels()}) {
+    if (kernels == nullptr) continue;
+    for (const auto& [n, d] : {std::pair(1, 4), {3, 5}, {4, 4}, {2, 11}, {33, 17}}) {
+      std::vector<double> x(n * d), b(d * d);
+      for (double& v : x) v = normal(random);
+      for (double& v : b) v = normal(random);
+      std::vector<std::vector<double>> found;
+      for (int offset = 0; offset < 8; ++offset) {
+        std::vector<double> mine(offset), other(offset), out(3 * n * d + d * d + offset);
+        mine.insert(mine.end(), x.begin(), x.end());
+        other.insert(other.end(), b.begin(), b.end());
+        double* to = out.data() + offset;
+        ASSERT_TRUE(kernels->multiply_f64(mine.data() + offset, n, d, other.data() + offset, to));
+        ASSERT_TRUE(kernels->multiply_transposed_f64(mine.data() + offset, n, d,
+                                                     other.data() + offset, d, to + n * d));
+        ASSERT_TRUE(kernels->accumulate(mine.data() + offset, mine.data() + offset, n, d, d, 0, d,
+                                        to + 3 * n * d));
+        found.emplace_back(to, out.data() + out.size());
+        EXPECT_EQ(found.back(), found.front()) << kernels->name << " " << n << " x " << d;
+      }
+    }
+  }
+}
+
 TEST(ParallelFor, CallsEveryTaskOnceAndReportsFailure) {
   for (const int threads : {1, 2, 5}) {
     std::vector<int> calls(100);
