@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
@@ -46,12 +47,24 @@ class Checkpoint {
                                          int shards, const std::string& folder) {
     Checkpoint out(flags, options, shards, folder);
     MP_RETURN_IF_ERROR(MakeDirectories(folder));
-    MP_ASSIGN_OR_RETURN(out.options_.source_sha256, FingerprintOfInput(flags.input));
+    MP_ASSIGN_OR_RETURN(out.options_.source_sha256, QuickFingerprintOfInput(flags.input));
     MP_ASSIGN_OR_RETURN(out.whole_, OpenFromFlags(flags));
     MP_ASSIGN_OR_RETURN(out.scaling_, ScalingOf(flags, *out.whole_));
     return out;
   }
-  const std::string& fingerprint() const { return options_.source_sha256; }
+  // The hash of the whole input, for the result: noted in the folder, so that a run that goes on
+  // there need not read it all once more.
+  absl::StatusOr<std::string> HashOfWhole() const {
+    const std::string note = folder_ + "/input.sha256";
+    const std::string mark = fingerprint() + " ";
+    const std::string there = ReadFile(note).value_or("");
+    if (absl::StartsWith(there, mark) && absl::EndsWith(there, "\n")) {
+      return there.substr(mark.size(), there.size() - mark.size() - 1);
+    }
+    MP_ASSIGN_OR_RETURN(const std::string hash, HashOfInput(flags_.input));
+    MP_RETURN_IF_ERROR(WriteFileAtomically(note, absl::StrCat(mark, hash, "\n")));
+    return hash;
+  }
   std::string PathOf(int k) const {
     return absl::StrCat(folder_, "/part-", k, "-of-", shards_, ".toml");
   }
@@ -84,6 +97,8 @@ class Checkpoint {
   }
 
  private:
+  // What the parts in the folder are known by; quick to make (QuickFingerprintOfInput).
+  const std::string& fingerprint() const { return options_.source_sha256; }
   Checkpoint(const DataFlags& flags, const EstimateOptions& options, int shards,
              const std::string& folder)
       : flags_(flags), options_(options), shards_(shards), folder_(folder) {
@@ -158,8 +173,14 @@ absl::StatusOr<std::optional<Spectrum>> EstimateInShards(const DataFlags& flags,
   EstimateOptions merge_options = options;
   merge_options.threads = flags.threads;
   merge_options.source = NameOfInput(flags);
-  merge_options.source_sha256 = checkpoint.fingerprint();
+  if (flags.hash) {
+    MP_ASSIGN_OR_RETURN(merge_options.source_sha256, checkpoint.HashOfWhole());
+  }
   MP_ASSIGN_OR_RETURN(Spectrum merged, MergeSpectra(all, merge_options));
+  // All of the data now, by its hash where that is known.
+  for (SpectrumPart& part : merged.parts) {
+    if (!merge_options.source_sha256.empty()) part.sha256 = merge_options.source_sha256;
+  }
   return std::optional<Spectrum>(std::move(merged));
 }
 

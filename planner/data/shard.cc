@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -11,16 +12,39 @@
 namespace mergeplan {
 namespace {
 
+// Some neighbouring rows of a file.
+class RangeRows : public RowFile {
+ public:
+  RangeRows(const RowFile& file, std::int64_t first, std::int64_t rows)
+      : file_(file), first_(first), rows_(rows) {}
+
+  std::int64_t rows() const override { return rows_; }
+  bool fits_float() const override { return file_.fits_float(); }
+  absl::Status Read(std::int64_t first, std::int64_t count, float* out) const override {
+    return file_.Read(first_ + first, count, out);
+  }
+  absl::Status Read(std::int64_t first, std::int64_t count, double* out) const override {
+    return file_.Read(first_ + first, count, out);
+  }
+
+ private:
+  const RowFile& file_;
+  std::int64_t first_, rows_;
+};
+
 // first .. last - 1 by number.
 class RangeSource : public SampleSource {
  public:
   RangeSource(std::unique_ptr<SampleSource> source, std::int64_t first, std::int64_t last)
-      : source_(std::move(source)), skip_(first), left_(last - first), size_(left_) {}
+      : source_(std::move(source)), skip_(first), left_(last - first), size_(left_) {
+    if (source_->row_file() != nullptr) rows_.emplace(*source_->row_file(), first, size_);
+  }
 
   const std::vector<std::int64_t>& shape() const override { return source_->shape(); }
   bool is_pixels() const override { return source_->is_pixels(); }
   std::optional<std::int64_t> size() const override { return size_; }
   std::int64_t skipped() const override { return source_->skipped(); }
+  const RowFile* row_file() const override { return rows_ ? &*rows_ : nullptr; }
   absl::StatusOr<int> Read(absl::Span<double> rows) override {
     if (skip_ > 0) {
       MP_RETURN_IF_ERROR(source_->Skip(skip_));
@@ -37,6 +61,7 @@ class RangeSource : public SampleSource {
  private:
   std::unique_ptr<SampleSource> source_;
   std::int64_t skip_, left_, size_;
+  std::optional<RangeRows> rows_;
 };
 
 class EverySource : public SampleSource {

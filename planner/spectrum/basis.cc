@@ -59,7 +59,7 @@ absl::StatusOr<std::vector<double>> ProjectToBasis(const Spectrum& spectrum, std
     const std::ptrdiff_t d = spectrum.dimensions();
     if (!BestKernels().multiply_transposed_f64(centred.data(),
                                                static_cast<std::ptrdiff_t>(centred.size()) / d, d,
-                                               spectrum.vectors.data(), coordinates.data())) {
+                                               spectrum.vectors.data(), d, coordinates.data())) {
       return OutOfMemory(samples.size());
     }
     return coordinates;

@@ -41,6 +41,34 @@ ChannelStatistics Describe(const Group& g, double n) {
   return out;
 }
 
+// Sums of the values and of their squares, about a shift.
+struct Powers {
+  double sum = 0, square = 0;
+};
+Powers PowersOf(const double* values, std::size_t count, double shift) {
+  constexpr std::size_t kLanes = 8;
+  double sum[kLanes] = {}, square[kLanes] = {};
+  std::size_t i = 0;
+  for (; i + kLanes <= count; i += kLanes) {
+    for (std::size_t k = 0; k < kLanes; ++k) {
+      const double x = values[i + k] - shift;
+      sum[k] += x;
+      square[k] += x * x;
+    }
+  }
+  Powers out;
+  for (; i < count; ++i) {
+    const double x = values[i] - shift;
+    out.sum += x;
+    out.square += x * x;
+  }
+  for (std::size_t k = 0; k < kLanes; ++k) {
+    out.sum += sum[k];
+    out.square += square[k];
+  }
+  return out;
+}
+
 void SetFactors(ChannelReport& report) {
   const ChannelStatistics& all = report.all;
   report.shift_factor = all.mean;
@@ -144,40 +172,68 @@ void ChannelAccumulator::Add(absl::Span<const double> rows, int count) {
       shift_[c] /= static_cast<double>(count) * static_cast<double>(values);
     }
   }
-  std::vector<double> s(channels + 1), q(channels + 1);
-  for (int r = 0; r < count; ++r) {
-    std::fill(s.begin(), s.end(), 0);
-    std::fill(q.begin(), q.end(), 0);
-    const double* row = rows.data() + static_cast<std::size_t>(r) * d;
-    for (std::size_t begin = 0; begin < d; begin += after) {
-      const std::size_t c = begin / after % channels;
-      const double shift = shift_[c], common = shift_[channels];
-      double sum = 0, square = 0, all_square = 0, all_sum = 0;
-      for (std::size_t i = begin; i < begin + after; ++i) {
-        const double x = row[i] - shift, y = row[i] - common;
-        sum += x;
-        square += x * x;
-        all_sum += y;
-        all_square += y * y;
+  layout_.values() == 1 ? AddValues(rows.data(), count) : AddPositions(rows.data(), count);
+  count_ += count;
+}
+
+// Every value is a channel: a few columns at a time, whose sums stay in the first-level cache.
+void ChannelAccumulator::AddValues(const double* rows, int count) {
+  constexpr std::size_t kTile = 32;
+  const std::size_t d = static_cast<std::size_t>(d_);
+  for (std::size_t begin = 0; begin < d; begin += kTile) {
+    const std::size_t width = std::min(kTile, d - begin);
+    double shift[kTile] = {}, s[kTile] = {}, ss[kTile] = {}, sq[kTile] = {}, qq[kTile] = {};
+    std::copy_n(shift_.begin() + static_cast<std::ptrdiff_t>(begin), width, shift);
+    for (int r = 0; r < count; ++r) {
+      const double* row = rows + static_cast<std::size_t>(r) * d + begin;
+      for (std::size_t c = 0; c < width; ++c) {
+        const double x = row[c] - shift[c], square = x * x;
+        s[c] += x;
+        ss[c] += square;
+        sq[c] += x * square;
+        qq[c] += square * square;
       }
-      s[c] += sum;
-      q[c] += square;
-      s[channels] += all_sum;
-      q[channels] += all_square;
     }
-    for (std::size_t c = 0; c <= channels; ++c) {
-      const double values =
-          static_cast<double>(layout_.values() * (c == channels ? layout_.channels : 1));
-      const double a = s[c] / values, b = q[c] / values;
-      Sums& sums = sums_[c];
-      sums.s += a;
-      sums.q += b;
-      sums.ss += a * a;
-      sums.sq += a * b;
-      sums.qq += b * b;
+    for (std::size_t c = 0; c < width; ++c) {
+      Sums& sums = sums_[begin + c];
+      sums.s += s[c];
+      sums.q += ss[c];
+      sums.ss += ss[c];
+      sums.sq += sq[c];
+      sums.qq += qq[c];
     }
   }
-  count_ += count;
+  for (int r = 0; r < count; ++r) {
+    const Powers of = PowersOf(rows + static_cast<std::size_t>(r) * d, d, shift_[d]);
+    sums_[d].Add(of.sum / static_cast<double>(d), of.square / static_cast<double>(d));
+  }
+}
+
+void ChannelAccumulator::AddPositions(const double* rows, int count) {
+  const std::size_t d = static_cast<std::size_t>(d_);
+  const std::size_t channels = static_cast<std::size_t>(layout_.channels);
+  const std::size_t after = static_cast<std::size_t>(layout_.after);
+  const double values = static_cast<double>(layout_.values());
+  std::vector<Powers> powers(channels);
+  for (int r = 0; r < count; ++r) {
+    std::fill(powers.begin(), powers.end(), Powers());
+    const double* row = rows + static_cast<std::size_t>(r) * d;
+    for (std::size_t begin = 0; begin < d; begin += after) {
+      const std::size_t c = begin / after % channels;
+      const Powers of = PowersOf(row + begin, after, shift_[c]);
+      powers[c].sum += of.sum;
+      powers[c].square += of.square;
+    }
+    // About the common shift: (x - common) = (x - shift) + move.
+    double sum = 0, square = 0;
+    for (std::size_t c = 0; c < channels; ++c) {
+      const double move = shift_[c] - shift_[channels];
+      sum += powers[c].sum + values * move;
+      square += powers[c].square + 2 * move * powers[c].sum + values * move * move;
+      sums_[c].Add(powers[c].sum / values, powers[c].square / values);
+    }
+    sums_[channels].Add(sum / static_cast<double>(d), square / static_cast<double>(d));
+  }
 }
 
 void ChannelAccumulator::Correct(const Scaling& scaling, ChannelReport& report) const {

@@ -68,7 +68,17 @@ class ChannelAccumulator {
   // their squares, both about `shift`: sums of s, q, s^2, s q, q^2.
   struct Sums {
     double s = 0, q = 0, ss = 0, sq = 0, qq = 0;
+
+    void Add(double a, double b) {
+      s += a;
+      q += b;
+      ss += a * a;
+      sq += a * b;
+      qq += b * b;
+    }
   };
+  void AddValues(const double* rows, int count);
+  void AddPositions(const double* rows, int count);
   ChannelLayout layout_;
   std::int64_t d_ = 1;
   std::int64_t count_ = 0;

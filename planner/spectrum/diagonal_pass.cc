@@ -192,7 +192,7 @@ std::vector<double> DiagonalMoments::Kurtosis() const {
 absl::StatusOr<std::optional<DiagonalMoments>> ReadDiagonalMoments(const SampleSource& source,
                                                                    int d, int threads) {
   const RowFile* file = source.row_file();
-  if (file == nullptr) return std::optional<DiagonalMoments>();
+  if (file == nullptr || file->rows() == 0) return std::optional<DiagonalMoments>();
   return file->fits_float() ? Read<float>(*file, d, threads) : Read<double>(*file, d, threads);
 }
 

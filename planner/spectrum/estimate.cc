@@ -82,7 +82,7 @@ absl::Status EstimateDiagonal(SampleSource& source, const EstimateOptions& optio
     spectrum.diagonal.kurtosis = fast->Kurtosis();
   } else {
     MomentAccumulator moments(d, /*with_covariance=*/false, threads, kernels);
-    BatchReader reader(source, d);
+    BatchReader reader(source, d, threads);
     while (true) {
       MP_ASSIGN_OR_RETURN(const int count, reader.Next());
       if (count == 0) break;
@@ -135,7 +135,7 @@ absl::StatusOr<Spectrum> Estimate(SampleSource& source, const EstimateOptions& o
   double unit = 1;
   {
     MomentAccumulator moments(d, /*with_covariance=*/true, threads, kernels);
-    BatchReader reader(source, d);
+    BatchReader reader(source, d, threads);
     while (true) {
       MP_ASSIGN_OR_RETURN(const int count, reader.Next());
       if (count == 0) break;

@@ -4,26 +4,39 @@
 
 namespace mergeplan {
 
+// Rows that are gone through at once: a panel of them stays in the first-level cache, 96 columns in
+// the second-level one.
+inline constexpr std::ptrdiff_t kPackedRows = 192;
+
 // The numerical inner loops of this folder, compiled once per instruction set from kernels_impl.cc
 // and chosen at run time. Plain pointers only: nothing inline may cross this border (see
 // README.md). All matrices are row-major unless said otherwise. Functions that return bool answer
 // false when memory ran out; none of them throws. Each may run on several threads on disjoint
 // output.
 struct Kernels {
-  const char* name;  // "baseline" or "x86-64-v3"
+  const char* name;  // "baseline", "x86-64-v3" or "x86-64-v4"
+
+  // Columns that stand side by side in a packed batch, a divisor of 96. A batch of samples (rows x
+  // d) is packed as `rank_update` reads it: in blocks of kPackedRows rows (the last has the rest),
+  // inside a block in panels of `panel` columns (the last filled up with zeros), inside a panel row
+  // by row. moments.cc has the formula for the place of a value.
+  std::ptrdiff_t panel;
 
   // Central moments of `count` samples (count x d) in the columns [first, last) after `shift` (d)
   // has been taken off in float64: mean (of the shifted values) and the sums of the 2nd, 3rd and
-  // 4th powers of the deviations from it, d each. Where `centred` (count x d) is not null it
-  // receives those deviations. A column that is constant gives exact zeros if `shift` holds its
-  // value.
+  // 4th powers of the deviations from it, d each. Where `packed` is not null it receives those
+  // deviations as the first `count` of `rows` rows of a packed batch, and zeros in the columns
+  // beyond d; then `first` is a multiple of 96, as `last` is unless it is d. A column that is
+  // constant gives exact zeros if `shift` holds its value.
   void (*moments)(const double* samples, std::ptrdiff_t count, std::ptrdiff_t d,
-                  const double* shift, std::ptrdiff_t first, std::ptrdiff_t last, double* centred,
-                  double* mean, double* m2, double* m3, double* m4);
+                  const double* shift, std::ptrdiff_t first, std::ptrdiff_t last,
+                  std::ptrdiff_t rows, double* packed, double* mean, double* m2, double* m3,
+                  double* m4);
 
-  // Adds centred^T centred to the columns [first, last) of `comoment` (d x d, column-major), on and
-  // below the diagonal only (within the block [first, last) x [first, last) too).
-  bool (*rank_update)(const double* centred, std::ptrdiff_t count, std::ptrdiff_t d,
+  // Adds X^T X of a packed batch X of `rows` rows to the columns [first, last) of `comoment` (d x
+  // d, column-major), on and below the diagonal only (within the block [first, last) x [first,
+  // last) too). `first` is a multiple of 96, as `last` is unless it is d. Takes no memory.
+  void (*rank_update)(const double* packed, std::ptrdiff_t rows, std::ptrdiff_t d,
                       std::ptrdiff_t first, std::ptrdiff_t last, double* comoment);
 
   // Eigenvalues, ascending, and eigenvectors (row i belongs to value i) of a symmetric d x d
@@ -31,12 +44,12 @@ struct Kernels {
   bool (*eigen)(const double* matrix, std::ptrdiff_t d, double* values, double* vectors,
                 bool* converged);
 
-  // out (count x d) = samples (count x d) times `vectors` (d x d) transposed: coordinates along
+  // out (count x k) = samples (count x d) times `vectors` (k x d) transposed: coordinates along
   // rows.
   bool (*multiply_transposed_f32)(const float* samples, std::ptrdiff_t count, std::ptrdiff_t d,
-                                  const float* vectors, float* out);
+                                  const float* vectors, std::ptrdiff_t k, float* out);
   bool (*multiply_transposed_f64)(const double* samples, std::ptrdiff_t count, std::ptrdiff_t d,
-                                  const double* vectors, double* out);
+                                  const double* vectors, std::ptrdiff_t k, double* out);
   // Adds to the columns [first, last) of `out` (b x d) those of weights^T values, `weights` being
   // count x b and `values` count x d.
   bool (*accumulate)(const double* weights, const double* values, std::ptrdiff_t count,
@@ -51,6 +64,8 @@ struct Kernels {
 const Kernels& BaselineKernels();
 // AVX2 and FMA; null where this processor lacks them or the build is not for x86-64.
 const Kernels* X8664V3Kernels();
+// AVX-512; null likewise.
+const Kernels* X8664V4Kernels();
 // The fastest of these that this processor can run.
 const Kernels& BestKernels();
 

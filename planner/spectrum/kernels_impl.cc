@@ -3,6 +3,10 @@
 // Include nothing else here, neither of this project nor of the standard library: an inline
 // function that both this file and others instantiate could be taken from the copy with AVX2 by the
 // linker.
+
+// Small products coefficient by coefficient would be summed in an order that depends on where their
+// operands lie in memory, and no result here may.
+#define EIGEN_GEMM_TO_COEFFBASED_THRESHOLD 0
 #include <Eigen/Core>
 #include <Eigen/Eigenvalues>
 
@@ -23,60 +27,126 @@ using RowMatrix = Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMaj
 template <typename T>
 using InputMap = Eigen::Map<const RowMatrix<T>>;
 
-constexpr Index kTile = 64;  // columns whose sums stay in the first-level cache
+// Vectors of the width that this copy is compiled for, and a tile of the product: kPanel rows times
+// kAcross columns of sums stay in registers.
+#ifdef __AVX512F__
+constexpr Index kVector = 8, kVectors = 3, kAcross = 8;
+#elif defined(__AVX2__)
+constexpr Index kVector = 4, kVectors = 3, kAcross = 4;
+#else
+constexpr Index kVector = 2, kVectors = 2, kAcross = 4;
+#endif
+constexpr Index kPanel = kVector * kVectors;
+using Vector = double __attribute__((vector_size(kVector * sizeof(double))));
+using InMemory =
+    double __attribute__((vector_size(kVector * sizeof(double)), aligned(8), may_alias));
+static_assert(kPanel % kAcross == 0 && 96 % kPanel == 0);
 
-void Moments(const double* samples, Index count, Index d, const double* shift, Index first,
-             Index last, double* centred, double* mean, double* m2, double* m3, double* m4) {
-  for (Index begin = first; begin < last; begin += kTile) {
-    const Index width = last - begin < kTile ? last - begin : kTile;
-    double sum[kTile] = {}, offset[kTile] = {};
-    for (Index c = 0; c < width; ++c) offset[c] = shift[begin + c];
-    for (Index r = 0; r < count; ++r) {
-      const double* row = samples + r * d + begin;
-      for (Index c = 0; c < width; ++c) sum[c] += double{row[c]} - offset[c];
-    }
-    double centre[kTile], second[kTile] = {}, third[kTile] = {}, fourth[kTile] = {};
-    for (Index c = 0; c < width; ++c) centre[c] = sum[c] / static_cast<double>(count);
-    for (Index r = 0; r < count; ++r) {
-      const double* row = samples + r * d + begin;
-      double deviation[kTile];
-      for (Index c = 0; c < width; ++c) {
-        const double x = (double{row[c]} - offset[c]) - centre[c];
-        const double square = x * x;
-        deviation[c] = x;
-        second[c] += square;
-        third[c] += square * x;
-        fourth[c] += square * square;
-      }
-      if (centred != nullptr) {
-        double* out = centred + r * d + begin;
-        for (Index c = 0; c < width; ++c) out[c] = deviation[c];
-      }
+constexpr Index kTile = 48;  // columns whose sums stay in the first-level cache
+static_assert(96 % kTile == 0 && kTile % kPanel == 0);
+
+// The moments of one tile of `some` columns (kTile of them where kWhole, for the compiler), from
+// `column` on; all pointers but `packed` point at its first column. `padded` is d, rounded up.
+template <bool kWhole>
+void TileMoments(const double* samples, Index count, Index d, const double* shift, Index some,
+                 Index rows, double* packed, Index column, Index padded, double* mean, double* m2,
+                 double* m3, double* m4) {
+  const Index width = kWhole ? kTile : some;
+  double sum[kTile] = {}, offset[kTile] = {};
+  for (Index c = 0; c < width; ++c) offset[c] = shift[c];
+  for (Index r = 0; r < count; ++r) {
+    const double* row = samples + r * d;
+    for (Index c = 0; c < width; ++c) sum[c] += row[c] - offset[c];
+  }
+  double centre[kTile] = {}, second[kTile] = {}, third[kTile] = {}, fourth[kTile] = {};
+  for (Index c = 0; c < width; ++c) centre[c] = sum[c] / static_cast<double>(count);
+  for (Index r = 0; r < count; ++r) {
+    const double* row = samples + r * d;
+    double deviation[kTile];
+    if (!kWhole) {
+      for (Index c = width; c < kTile; ++c) deviation[c] = 0;
     }
     for (Index c = 0; c < width; ++c) {
-      mean[begin + c] = centre[c];
-      m2[begin + c] = second[c];
-      m3[begin + c] = third[c];
-      m4[begin + c] = fourth[c];
+      const double x = (row[c] - offset[c]) - centre[c];
+      const double square = x * x;
+      deviation[c] = x;
+      second[c] += square;
+      third[c] += square * x;
+      fourth[c] += square * square;
+    }
+    if (packed == nullptr) continue;
+    const Index block = r / kPackedRows, first = block * kPackedRows;
+    const Index height = rows - first < kPackedRows ? rows - first : kPackedRows;
+    double* out = packed + first * padded + column * height + (r - first) * kPanel;
+    for (Index c = 0; c < kTile && column + c < padded; c += kPanel, out += height * kPanel) {
+      for (Index k = 0; k < kPanel; ++k) out[k] = deviation[c + k];
+    }
+  }
+  for (Index c = 0; c < width; ++c) {
+    mean[c] = centre[c];
+    m2[c] = second[c];
+    m3[c] = third[c];
+    m4[c] = fourth[c];
+  }
+}
+
+void Moments(const double* samples, Index count, Index d, const double* shift, Index first,
+             Index last, Index rows, double* packed, double* mean, double* m2, double* m3,
+             double* m4) {
+  const Index padded = (d + kPanel - 1) / kPanel * kPanel;
+  for (Index c = first; c < last; c += kTile) {
+    const auto tile = last - c < kTile ? TileMoments<false> : TileMoments<true>;
+    tile(samples + c, count, d, shift + c, last - c, rows, packed, c, padded, mean + c, m2 + c,
+         m3 + c, m4 + c);
+  }
+}
+
+// out (kPanel x kAcross, column by column) = a^T b over `height` rows of two panels; `b` begins at
+// the column that is meant.
+inline void Product(const double* a, const double* b, Index height, double* out) {
+  Vector sums[kAcross][kVectors] = {};
+  for (Index r = 0; r < height; ++r, a += kPanel, b += kPanel) {
+    Vector left[kVectors];
+    for (Index v = 0; v < kVectors; ++v) {
+      left[v] = *reinterpret_cast<const InMemory*>(a + v * kVector);
+    }
+    for (Index j = 0; j < kAcross; ++j) {
+      for (Index v = 0; v < kVectors; ++v) sums[j][v] += left[v] * b[j];
+    }
+  }
+  for (Index j = 0; j < kAcross; ++j) {
+    for (Index v = 0; v < kVectors; ++v) {
+      *reinterpret_cast<InMemory*>(out + j * kPanel + v * kVector) = sums[j][v];
     }
   }
 }
 
-bool RankUpdate(const double* centred, Index count, Index d, Index first, Index last,
+void RankUpdate(const double* packed, Index rows, Index d, Index first, Index last,
                 double* comoment) {
-  try {
-    // Seen column-major, the row-major samples are d x count.
-    const Eigen::Map<const MatrixXd> x(centred, d, count);
-    Eigen::Map<MatrixXd> c(comoment, d, d);
-    const Index width = last - first;
-    const auto panel = x.middleRows(first, width);
-    c.block(first, first, width, width).selfadjointView<Eigen::Lower>().rankUpdate(panel);
-    if (last < d) {
-      c.block(last, first, d - last, width).noalias() += x.bottomRows(d - last) * panel.transpose();
+  const Index padded = (d + kPanel - 1) / kPanel * kPanel;
+  double tile[kPanel * kAcross];
+  for (Index r = 0; r < rows; r += kPackedRows) {
+    const Index height = rows - r < kPackedRows ? rows - r : kPackedRows;
+    const double* block = packed + r * padded;
+    for (Index i = first; i < d; i += kPanel) {
+      // The columns up to the diagonal's, of those that are wanted.
+      const Index end = i + kPanel < last ? i + kPanel : last;
+      for (Index j = first; j < end; j += kAcross) {
+        const Index panel = j / kPanel * kPanel;
+        Product(block + i * height, block + panel * height + (j - panel), height, tile);
+        for (Index n = 0; n < kAcross && j + n < end; ++n) {
+          double* column = comoment + (j + n) * d;
+          const double* sums = tile + n * kPanel;
+          if (i >= j + n && i + kPanel <= d) {
+            for (Index k = 0; k < kPanel; ++k) column[i + k] += sums[k];
+          } else {
+            for (Index k = j + n > i ? j + n - i : 0; k < kPanel && i + k < d; ++k) {
+              column[i + k] += sums[k];
+            }
+          }
+        }
+      }
     }
-    return true;
-  } catch (const std::bad_alloc&) {
-    return false;
   }
 }
 
@@ -97,10 +167,10 @@ bool SymmetricEigen(const double* matrix, Index d, double* values, double* vecto
 }
 
 template <typename T>
-bool MultiplyTransposed(const T* samples, Index count, Index d, const T* vectors, T* out) {
+bool MultiplyTransposed(const T* samples, Index count, Index d, const T* vectors, Index k, T* out) {
   try {
-    Eigen::Map<RowMatrix<T>>(out, count, d).noalias() =
-        InputMap<T>(samples, count, d) * InputMap<T>(vectors, d, d).transpose();
+    Eigen::Map<RowMatrix<T>>(out, count, k).noalias() =
+        InputMap<T>(samples, count, d) * InputMap<T>(vectors, k, d).transpose();
     return true;
   } catch (const std::bad_alloc&) {
     return false;
@@ -129,9 +199,15 @@ bool Multiply(const double* samples, Index count, Index d, const double* matrix,
   }
 }
 
-constexpr Kernels kTable = {
-    MERGEPLAN_KERNELS_NAME,     Moments,    RankUpdate, SymmetricEigen, MultiplyTransposed<float>,
-    MultiplyTransposed<double>, Accumulate, Multiply};
+constexpr Kernels kTable = {MERGEPLAN_KERNELS_NAME,
+                            kPanel,
+                            Moments,
+                            RankUpdate,
+                            SymmetricEigen,
+                            MultiplyTransposed<float>,
+                            MultiplyTransposed<double>,
+                            Accumulate,
+                            Multiply};
 
 }  // namespace
 

@@ -11,12 +11,21 @@ namespace mergeplan {
 namespace {
 
 // Columns per task. They are part of the result's rounding, so they do not depend on the machine.
-constexpr int kMomentColumns = 64;
-constexpr int kRankUpdateColumns = 96;
+constexpr int kColumns = 96;
 // Below this many multiplications per batch a thread costs more than it saves.
 constexpr double kWorthAThread = 2e6;
 
 int Pieces(int whole, int piece) { return (whole + piece - 1) / piece; }
+
+// Where the value of a packed batch stands (kernels.h); `padded` is the number of columns, filled
+// up to whole panels.
+std::size_t PackedIndex(std::ptrdiff_t row, std::ptrdiff_t column, std::ptrdiff_t rows,
+                        std::ptrdiff_t padded, std::ptrdiff_t panel) {
+  const std::ptrdiff_t first = row / kPackedRows * kPackedRows;
+  const std::ptrdiff_t height = std::min(kPackedRows, rows - first);
+  return static_cast<std::size_t>(first * padded + column / panel * panel * height +
+                                  (row - first) * panel + column % panel);
+}
 
 }  // namespace
 
@@ -39,15 +48,21 @@ MomentAccumulator::MomentAccumulator(int dimensions, bool with_covariance, int t
 absl::Status MomentAccumulator::Add(absl::Span<const double> samples, int count) {
   if (shift_.empty()) shift_.assign(samples.begin(), samples.begin() + d_);
   const std::size_t used = static_cast<std::size_t>(count) * d_;
-  if (with_covariance_ && centred_.size() < used + d_) centred_.resize(used + d_);
+  // The bridge between the mean of what came before and that of the batch is one more row.
+  const std::ptrdiff_t rows = count + (count_ > 0 ? 1 : 0);
+  const std::ptrdiff_t panel = kernels_.panel, padded = (d_ + panel - 1) / panel * panel;
+  if (with_covariance_) {
+    const std::size_t size = static_cast<std::size_t>((count + 1) * padded);
+    if (packed_.size() < size) packed_.resize(size);
+  }
 
   const double work = static_cast<double>(used) * (with_covariance_ ? d_ : 8);
   const int threads = work < kWorthAThread ? 1 : threads_;
-  MP_RETURN_IF_ERROR(ParallelFor(Pieces(d_, kMomentColumns), threads, [&](int task) {
-    const int first = task * kMomentColumns;
+  MP_RETURN_IF_ERROR(ParallelFor(Pieces(d_, kColumns), threads, [&](int task) {
+    const int first = task * kColumns;
     kernels_.moments(samples.data(), count, d_, shift_.data(), first,
-                     std::min(d_, first + kMomentColumns),
-                     with_covariance_ ? centred_.data() : nullptr, batch_mean_.data(),
+                     std::min(d_, first + kColumns), rows,
+                     with_covariance_ ? packed_.data() : nullptr, batch_mean_.data(),
                      batch_m2_.data(), batch_m3_.data(), batch_m4_.data());
     return true;
   }));
@@ -61,11 +76,14 @@ absl::Status MomentAccumulator::Add(absl::Span<const double> samples, int count)
 
   const double a = static_cast<double>(count_), b = count, n = a + b;
   const double fa = a / n, fb = b / n;
-  double* bridge = with_covariance_ ? centred_.data() + used : nullptr;
+  const bool bridged = with_covariance_ && count_ > 0;
+  for (int i = 0; i < padded && bridged; ++i) {
+    packed_[PackedIndex(count, i, rows, padded, panel)] =
+        i < d_ ? std::sqrt(a * fb) * (batch_mean_[i] - mean_[i]) : 0.0;
+  }
   for (int i = 0; i < d_; ++i) {
     const double delta = batch_mean_[i] - mean_[i];
     const double square = delta * delta;
-    if (with_covariance_) bridge[i] = std::sqrt(a * fb) * delta;
     // Fourth before third before second: each needs the old lower ones.
     m4_[i] += batch_m4_[i] + square * square * a * fb * (fa * fa - fa * fb + fb * fb) +
               6 * square * (fa * fa * batch_m2_[i] + fb * fb * m2_[i]) +
@@ -76,12 +94,11 @@ absl::Status MomentAccumulator::Add(absl::Span<const double> samples, int count)
     mean_[i] += delta * fb;
   }
   if (with_covariance_) {
-    // The bridge between the two means is one more row of the same product.
-    const std::ptrdiff_t rows = count + (count_ > 0 ? 1 : 0);
-    MP_RETURN_IF_ERROR(ParallelFor(Pieces(d_, kRankUpdateColumns), threads, [&](int task) {
-      const int first = task * kRankUpdateColumns;
-      return kernels_.rank_update(centred_.data(), rows, d_, first,
-                                  std::min(d_, first + kRankUpdateColumns), comoment_.data());
+    MP_RETURN_IF_ERROR(ParallelFor(Pieces(d_, kColumns), threads, [&](int task) {
+      const int first = task * kColumns;
+      kernels_.rank_update(packed_.data(), rows, d_, first, std::min(d_, first + kColumns),
+                           comoment_.data());
+      return true;
     }));
   }
   count_ += count;

@@ -48,7 +48,7 @@ class MomentAccumulator {
   std::vector<double> shift_;                // the first sample
   std::vector<double> mean_, m2_, m3_, m4_;  // mean_ is relative to shift_
   std::vector<double> comoment_;             // column-major, lower triangle
-  std::vector<double> centred_;              // of the current batch, and one row more
+  std::vector<double> packed_;  // deviations of the current batch, and one row more (kernels.h)
   std::vector<double> batch_mean_, batch_m2_, batch_m3_, batch_m4_;
 };
 

@@ -10,6 +10,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "planner/base/status_macros.h"
+#include "planner/data/fingerprint.h"
 
 namespace mergeplan {
 namespace {
@@ -107,7 +108,8 @@ std::string Describe(const SpectrumPart& part) {
 bool SameData(const SpectrumPart& a, const SpectrumPart& b) {
   // Without a name, it is the only array of the file.
   if (a.array != b.array && !a.array.empty() && !b.array.empty()) return false;
-  if (!a.sha256.empty() && !b.sha256.empty()) return a.sha256 == b.sha256;
+  const bool comparable = IsQuickFingerprint(a.sha256) == IsQuickFingerprint(b.sha256);
+  if (!a.sha256.empty() && !b.sha256.empty() && comparable) return a.sha256 == b.sha256;
   return a.source == b.source;
 }
 

@@ -13,9 +13,11 @@ namespace mergeplan {
 // Some of the parts that a data set was cut into. All of it: one part of one.
 struct SpectrumPart {
   std::string source;  // the data as it was named
-  std::string sha256;  // of the file; empty for folders
-  std::string array;   // in the file; empty where none was named
-  int of = 1;          // into so many parts
+  // Of the file; "quick:..." of what was only sampled (planner/data/fingerprint.h); empty where
+  // neither is known.
+  std::string sha256;
+  std::string array;  // in the file; empty where none was named
+  int of = 1;         // into so many parts
   // False: runs of neighbours, as many in each. True: every `of`-th sample (shard.h).
   bool every = false;
   std::vector<std::pair<int, int>> numbers = {{1, 1}};  // from, to; 1..of, rising, apart
@@ -31,7 +33,7 @@ absl::StatusOr<std::vector<std::pair<int, int>>> ParsePartNumbers(const std::str
 // "part 2 of 4 of x.npz, array z", for messages.
 std::string Describe(const SpectrumPart& part);
 
-// Of one file (by hash, where both have one) and array, or of what has one name.
+// Of one file (by hash, where both have one of the same kind) and array, or of what has one name.
 bool SameData(const SpectrumPart& a, const SpectrumPart& b);
 
 // Adds `more` to `parts`, which hold no sample twice; parts of one data set cut in one way are put

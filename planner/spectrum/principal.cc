@@ -65,7 +65,7 @@ absl::StatusOr<double> RotatedOffDiagonalEnergy(const Spectrum& spectrum, const 
       std::vector<double> half(static_cast<std::size_t>(rows) * d), rotated(half.size());
       if (!kernels.multiply_f64(spectrum.vectors.data() + static_cast<std::size_t>(first) * d, rows,
                                 d, spectrum.covariance.data(), half.data()) ||
-          !kernels.multiply_transposed_f64(half.data(), rows, d, spectrum.vectors.data(),
+          !kernels.multiply_transposed_f64(half.data(), rows, d, spectrum.vectors.data(), d,
                                            rotated.data())) {
         return false;
       }

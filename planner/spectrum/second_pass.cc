@@ -25,7 +25,7 @@ absl::StatusOr<SecondPass> RunSecondPass(const std::vector<double>& vectors, con
   const std::vector<float> directions(vectors.begin(), vectors.end());
   MomentAccumulator along_pca(d, /*with_covariance=*/false, threads, kernels);
   MomentAccumulator along_dct(d, /*with_covariance=*/false, threads, kernels);
-  BatchReader reader(source, d);
+  BatchReader reader(source, d, threads);
   std::vector<double> widened(static_cast<std::size_t>(reader.capacity()) * d);
   std::vector<float> centred(directions.empty() ? 0 : widened.size()), projected(centred.size());
   std::vector<double> norms(static_cast<std::size_t>(reader.capacity()));
@@ -64,7 +64,7 @@ absl::StatusOr<SecondPass> RunSecondPass(const std::vector<double>& vectors, con
       std::copy_n(widened.begin() + static_cast<std::ptrdiff_t>(begin),
                   static_cast<std::size_t>(rows) * d,
                   centred.begin() + static_cast<std::ptrdiff_t>(begin));
-      return kernels.multiply_transposed_f32(centred.data() + begin, rows, d, directions.data(),
+      return kernels.multiply_transposed_f32(centred.data() + begin, rows, d, directions.data(), d,
                                              projected.data() + begin);
     }));
     const auto rows = absl::MakeConstSpan(widened).subspan(0, used);

@@ -505,6 +505,12 @@ absl::StatusOr<Spectrum> FromToml(const toml::table& root, const std::string& pa
   MP_RETURN_IF_ERROR(top.Finish());
 
   MP_RETURN_IF_ERROR(ReadArrays(path, file, hash, spectrum));
+  if (spectrum.has_covariance() && !root["basis"]["diagonal"]["off_diagonal_energy"]) {
+    return Invalid(absl::StrCat(path,
+                                ": key basis.diagonal.off_diagonal_energy is missing; expected a "
+                                "share between 0 and 1, since the file has a covariance: run "
+                                "mergeplan analyze again"));
+  }
   if (const absl::Status status = CheckSpectrum(spectrum); !status.ok()) {
     return Invalid(absl::StrCat(path, ": ", status.message()));
   }

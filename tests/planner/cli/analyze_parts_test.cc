@@ -2,6 +2,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <random>
@@ -155,7 +158,87 @@ TEST(AnalyzeParts, CountsChangedByHandAreRefused) {
   }
 }
 
-// The environment that mpirun makes; adapters' tests run under mpirun itself.
+// 60 parts of 5,000 samples: enough of them for a signal to come in between.
+std::string ManyParts(const std::string& folder) {
+  NpzWriter npz;
+  npz.Add("x", {300000, 4}, Normals(1'200'000, 3, 2, 5));
+  EXPECT_TRUE(npz.Write(folder + "/long.npz").ok());
+  return folder + "/long.npz";
+}
+
+// What `analyze --json` printed, without the seconds that it took.
+json Timeless(const Outcome& run) {
+  EXPECT_EQ(run.code, 0) << run.err;
+  json out = json::parse(run.out);
+  out.erase("seconds");
+  return out;
+}
+
+TEST(AnalyzeParts, AnInterruptedRunGoesOnToTheSameResultBitForBit) {
+  const std::string folder = TestFolder(), data = ManyParts(folder);
+  const auto command = [&](const std::string& parts) {
+    return absl::StrCat("analyze '", data, "' --json --shards 60 --checkpoint '", folder, "/",
+                        parts, "' -o '", folder, "/", parts, ".toml'");
+  };
+  const json whole = Timeless(RunMergeplan(command("whole")));
+  for (const std::string signal : {"INT", "TERM", "KILL"}) {
+    const std::string parts = "stopped-by-" + signal;
+    RunMergeplan("--version",
+                 absl::StrCat("\"${MERGEPLAN_BIN:-mergeplan}\" ", command(parts), " >'", folder,
+                              "/out' 2>'", folder, "/err' & p=$!; while ! [ -e '", folder, "/",
+                              parts, "/part-3-of-60.toml' ]; do sleep 0.01; done; kill -", signal,
+                              " $p; wait $p; echo $? >'", folder, "/code'"));
+    EXPECT_EQ(ReadFile(folder + "/code").value_or(""), signal == "KILL" ? "137\n" : "3\n");
+    EXPECT_EQ(ReadFile(folder + "/out").value_or("?"), "");
+    if (signal != "KILL") {
+      EXPECT_THAT(ReadFile(folder + "/err").value_or(""),
+                  testing::MatchesRegex("mergeplan analyze: stopped after [0-9]+ of 60 parts; the "
+                                        "same command goes on from there\n"));
+    }
+    const std::string first = folder + "/" + parts + "/part-1-of-60.toml",
+                      last = folder + "/" + parts + "/part-300-of-60.toml";
+    ASSERT_TRUE(fs::exists(first));
+    ASSERT_FALSE(fs::exists(last)) << "the run was over before the signal came";
+    EXPECT_FALSE(fs::exists(folder + "/" + parts + ".toml"));
+    const auto written = fs::last_write_time(first);
+    EXPECT_EQ(Timeless(RunMergeplan(command(parts))), whole);
+    EXPECT_EQ(fs::last_write_time(first), written);  // not made again
+    const auto spectrum = ReadSpectrum(folder + "/" + parts + ".toml");
+    ASSERT_TRUE(spectrum.ok()) << spectrum.status();
+    EXPECT_EQ(*spectrum, *ReadSpectrum(folder + "/whole.toml"));
+  }
+}
+
+// Finished parts are told from the data by its size, time and a sample of it: a resumed run reads
+// no more of it than that (here: what lies between the pieces may even be lost).
+TEST(AnalyzeParts, ResumingReadsNoFinishedPartAgain) {
+  const std::string folder = TestFolder(), data = ManyParts(folder);
+  const std::string command = absl::StrCat("analyze '", data, "' --json --shards 3 --checkpoint '",
+                                           folder, "/parts' -o '", folder, "/all.toml'");
+  const json before = Timeless(RunMergeplan(command));
+  const std::string hash = ReadSpectrum(folder + "/all.toml")->source_sha256;
+  EXPECT_EQ(hash, *Sha256OfFile(data));
+  EXPECT_EQ(ReadSpectrum(folder + "/all.toml")->parts[0].sha256, hash);
+  // 9.6 MB; the pieces begin every 152 kB and are 16 KiB long.
+  const auto time = fs::last_write_time(data);
+  std::string bytes = *ReadFile(data);
+  for (std::size_t k = 100'000; k < 140'000; ++k) bytes[k] = '\0';
+  const auto put = [&] {
+    std::FILE* file = std::fopen(data.c_str(), "r+b");
+    ASSERT_NE(file, nullptr);
+    EXPECT_EQ(std::fwrite(bytes.data(), 1, bytes.size(), file), bytes.size());
+    EXPECT_EQ(std::fclose(file), 0);
+  };
+  put();
+  fs::last_write_time(data, time);
+  EXPECT_EQ(Timeless(RunMergeplan(command)), before);
+  EXPECT_EQ(ReadSpectrum(folder + "/all.toml")->source_sha256, hash);
+  // Touched: read anew, and what was lost is noticed.
+  fs::last_write_time(data, time + std::chrono::seconds(1));
+  EXPECT_THAT(RunMergeplan(command).err, HasSubstr("read anew"));
+}
+
+// The environment that mpirun makes, one process at a time; below it is mpirun itself.
 TEST(AnalyzeParts, RanksShareThemAndTheFirstMerges) {
   const std::string folder = TestFolder(), data = TwoArrays(folder);
   const std::string command =
@@ -186,6 +269,47 @@ TEST(AnalyzeParts, RanksShareThemAndTheFirstMerges) {
   EXPECT_EQ(json::parse(both.out)["samples"], 200);
   EXPECT_THAT(RunMergeplan("analyze '" + data + "' --array a", as(0)).err,
               HasSubstr("give --checkpoint FOLDER"));
+}
+
+TEST(AnalyzeParts, UnderMpirunIsAsOneProcess) {
+  constexpr char kMpirun[] = "/usr/bin/mpirun";
+  if (!fs::exists(kMpirun)) GTEST_SKIP() << kMpirun << " is missing (Debian: openmpi-bin)";
+  const std::string folder = TestFolder(), data = ManyParts(folder);
+  const auto command = [&](const std::string& parts) {
+    return absl::StrCat("analyze '", data, "' --json --checkpoint '", folder, "/", parts, "' -o '",
+                        folder, "/", parts, ".toml'");
+  };
+  const auto under = [&](const std::string& arguments) {
+    RunMergeplan("--version",
+                 absl::StrCat("export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1; ",
+                              kMpirun, " --oversubscribe -n 3 \"${MERGEPLAN_BIN:-mergeplan}\" ",
+                              arguments, " >'", folder, "/out' 2>'", folder, "/err' </dev/null; ",
+                              "echo $? >'", folder, "/code'"));
+    Outcome out;
+    out.code = std::atoi(ReadFile(folder + "/code").value_or("-1").c_str());
+    out.out = ReadFile(folder + "/out").value_or("");
+    out.err = ReadFile(folder + "/err").value_or("");
+    return out;
+  };
+  for (const std::string shards : {"", " --shards 7"}) {
+    const std::string name = shards.empty() ? "three" : "seven";
+    const json alone =
+        Timeless(RunMergeplan(command(name) + (shards.empty() ? " --shards 3" : shards)));
+    const json shared = Timeless(under(command("shared-" + name) + shards));
+    EXPECT_EQ(shared, alone);
+    const auto spectrum = ReadSpectrum(absl::StrCat(folder, "/shared-", name, ".toml"));
+    ASSERT_TRUE(spectrum.ok()) << spectrum.status();
+    EXPECT_EQ(*spectrum, *ReadSpectrum(absl::StrCat(folder, "/", name, ".toml")));
+  }
+  // As in one go, but for rounding.
+  const json whole = json::parse(RunMergeplan("analyze '" + data + "' --json").out);
+  const auto shared = ReadSpectrum(folder + "/shared-three.toml");
+  for (std::size_t i = 0; i < 4; ++i) {
+    EXPECT_NEAR(shared->diagonal.variances[i],
+                whole["bases"]["diagonal"]["variances"][i].get<double>(), 1e-12);
+  }
+  // An error ends all of them.
+  EXPECT_NE(under(command("x") + " --array none").code, 0);
 }
 
 }  // namespace

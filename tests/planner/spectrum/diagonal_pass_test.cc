@@ -170,5 +170,41 @@ TEST(DiagonalOnly, IsTheDiagonalOfTheWhole) {
   EXPECT_THAT(Estimate(values, {6}, options).status().message(), HasSubstr("need the covariance"));
 }
 
+// The covariance reads plain files by several threads, too: the same bits as one sample after
+// another, and what is not finite is told or left out as ever.
+TEST(BatchesOfPlainFiles, AreThoseOfTheSource) {
+  constexpr int kN = 20'000, kD = 3;  // three batches
+  std::vector<double> values = Correlated(kN, kD, 5, 2, 31);
+  EstimateOptions options;
+  const auto read = [&](const SamplesOptions& samples, int threads) -> absl::StatusOr<Spectrum> {
+    const auto source = OpenSamples(WriteNpy("<f8", {kN, kD}, values), samples);
+    EXPECT_NE((*source)->row_file(), nullptr);
+    EstimateOptions mine = options;
+    mine.threads = threads;
+    return EstimateSpectrum(**source, mine);
+  };
+  const auto same = [](const Spectrum& a, const Spectrum& b) {
+    return a.samples == b.samples && a.mean == b.mean && a.covariance == b.covariance &&
+           a.diagonal.kurtosis == b.diagonal.kurtosis && a.vectors == b.vectors;
+  };
+  const auto expected = Estimate(values, {kD}, options, 777);
+  for (const int threads : {1, 3}) EXPECT_TRUE(same(*read({}, threads), *expected));
+  for (const int bad : {0, 9'000, kN - 1}) {
+    const double kept = values[bad * kD + 1];
+    values[bad * kD + 1] = bad == 0 ? std::numeric_limits<double>::infinity() : std::nan("");
+    EXPECT_THAT(read({}, 2).status().message(),
+                HasSubstr(absl::StrCat("sample ", bad, " (counted from 0) has 1 values")));
+    SamplesOptions skip;
+    skip.skip_nonfinite = true;
+    const auto found = read(skip, 2);
+    ASSERT_TRUE(found.ok()) << found.status();
+    EXPECT_EQ(found->skipped, 1);
+    std::vector<double> rest = values;
+    rest.erase(rest.begin() + bad * kD, rest.begin() + (bad + 1) * kD);
+    EXPECT_TRUE(same(*found, *Estimate(rest, {kD}, options, 777))) << bad;
+    values[bad * kD + 1] = kept;
+  }
+}
+
 }  // namespace
 }  // namespace mergeplan

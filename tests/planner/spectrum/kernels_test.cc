@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstdio>
 #include <random>
 #include <string>
@@ -55,36 +57,95 @@ TEST(KernelObjects, DefineNothingThatAnotherObjectCouldTake) {
   ExpectOnlyOwnSymbols(MERGEPLAN_BASELINE_OBJECT, "kernels_baseline");
 #ifdef MERGEPLAN_V3_OBJECT
   ExpectOnlyOwnSymbols(MERGEPLAN_V3_OBJECT, "kernels_x86_64_v3");
+  ExpectOnlyOwnSymbols(MERGEPLAN_V4_OBJECT, "kernels_x86_64_v4");
 #endif
 }
 
 #ifdef MERGEPLAN_V3_OBJECT
-TEST(KernelObjects, UseAvxInTheV3CopyOnly) {
-  const auto count = [](const std::string& object) {
+TEST(KernelObjects, UseWideRegistersInTheirOwnCopiesOnly) {
+  const auto count = [](const std::string& object, const std::string& registers) {
     const std::string code =
         Output(std::string(MERGEPLAN_OBJDUMP) + " --disassemble --no-show-raw-insn \"" + object +
-               "\" | grep -c '%ymm' || true");
+               "\" | grep -c '%" + registers + "' || true");
     return std::stoi(code);
   };
-  EXPECT_EQ(count(MERGEPLAN_BASELINE_OBJECT), 0);
-  EXPECT_GT(count(MERGEPLAN_V3_OBJECT), 1000);
+  EXPECT_EQ(count(MERGEPLAN_BASELINE_OBJECT, "ymm"), 0);
+  EXPECT_EQ(count(MERGEPLAN_BASELINE_OBJECT, "zmm"), 0);
+  EXPECT_GT(count(MERGEPLAN_V3_OBJECT, "ymm"), 1000);
+  EXPECT_EQ(count(MERGEPLAN_V3_OBJECT, "zmm"), 0);
+  EXPECT_GT(count(MERGEPLAN_V4_OBJECT, "zmm"), 100);
 }
 #endif
 
 TEST(BestKernels, AreTheFastestUsable) {
   EXPECT_STREQ(BaselineKernels().name, "baseline");
-  if (X8664V3Kernels() == nullptr) {
-    EXPECT_EQ(&BestKernels(), &BaselineKernels());
-    return;  // this processor or build has no x86-64-v3
+  const Kernels* expected = &BaselineKernels();
+  if (X8664V3Kernels() != nullptr) {
+    expected = X8664V3Kernels();
+    EXPECT_STREQ(expected->name, "x86-64-v3");
   }
-  EXPECT_STREQ(X8664V3Kernels()->name, "x86-64-v3");
-  EXPECT_EQ(&BestKernels(), X8664V3Kernels());
+  if (X8664V4Kernels() != nullptr) {
+    expected = X8664V4Kernels();
+    EXPECT_STREQ(expected->name, "x86-64-v4");
+    EXPECT_NE(X8664V3Kernels(), nullptr);
+  }
+  EXPECT_EQ(&BestKernels(), expected);
+}
+
+// Sizes around panels, tiles and blocks of rows; all of it, and by columns.
+TEST(Kernels, AddProductsOfPackedBatchesAsThePlainLoopsDo) {
+  std::mt19937_64 random(2);
+  std::normal_distribution<double> normal;
+  for (const Kernels* kernels : {&BaselineKernels(), X8664V3Kernels(), X8664V4Kernels()}) {
+    if (kernels == nullptr) continue;
+    EXPECT_EQ(96 % kernels->panel, 0);
+    for (const auto& [n, d] : {std::pair(1, 1),
+                               {2, 3},
+                               {191, 5},
+                               {192, 48},
+                               {193, 97},
+                               {400, 203},
+                               {385, 24},
+                               {50, 96},
+                               {7, 192}}) {
+      for (const int bridge : {0, 1}) {
+        const std::ptrdiff_t rows = n + bridge, panel = kernels->panel;
+        const std::ptrdiff_t padded = (d + panel - 1) / panel * panel;
+        std::vector<double> x(n * d), shift(d, 0.25), mean(d), m2(d), m3(d), m4(d);
+        for (double& v : x) v = normal(random);
+        // Every place is written, but for the last row where there is one more.
+        std::vector<double> packed(rows * padded, bridge ? 0.0 : std::nan(""));
+        std::vector<double> sums(d * d, 1.0);
+        for (int first = 0; first < d; first += 96) {
+          kernels->moments(x.data(), n, d, shift.data(), first, std::min(d, first + 96), rows,
+                           packed.data(), mean.data(), m2.data(), m3.data(), m4.data());
+        }
+        for (int first = 0; first < d; first += 96) {
+          kernels->rank_update(packed.data(), rows, d, first, std::min(d, first + 96), sums.data());
+        }
+        for (int j = 0; j < d; ++j) {
+          for (int i = 0; i < d; ++i) {
+            double plain = 1;
+            for (int r = 0; i >= j && r < n; ++r) {
+              plain += (x[r * d + i] - 0.25 - mean[i]) * (x[r * d + j] - 0.25 - mean[j]);
+            }
+            ASSERT_NEAR(sums[j * d + i], plain, 1e-12 * n)
+                << kernels->name << " " << n << " x " << d << " at " << i << ", " << j;
+          }
+          double m = 0;
+          for (int r = 0; r < n; ++r) m += x[r * d + j] - 0.25;
+          ASSERT_NEAR(mean[j], m / n, 1e-14);
+          ASSERT_NEAR(m2[j], sums[j * d + j] - 1, 1e-12 * n);
+        }
+      }
+    }
+  }
 }
 
 TEST(Kernels, MultiplyAsThePlainLoopsDo) {
   std::mt19937_64 random(1);
   std::uniform_real_distribution<double> uniform(-1, 1);
-  for (const Kernels* kernels : {&BaselineKernels(), X8664V3Kernels()}) {
+  for (const Kernels* kernels : {&BaselineKernels(), X8664V3Kernels(), X8664V4Kernels()}) {
     if (kernels == nullptr) continue;
     for (const auto& [n, d] : {std::pair(1, 1), {3, 5}, {7, 64}, {33, 17}}) {
       std::vector<double> a(n * d), b(d * d), out(n * d), transposed(n * d);
@@ -93,8 +154,8 @@ TEST(Kernels, MultiplyAsThePlainLoopsDo) {
       const std::vector<float> af(a.begin(), a.end()), bf(b.begin(), b.end());
       std::vector<float> outf(n * d);
       ASSERT_TRUE(kernels->multiply_f64(a.data(), n, d, b.data(), out.data()));
-      ASSERT_TRUE(kernels->multiply_transposed_f64(a.data(), n, d, b.data(), transposed.data()));
-      ASSERT_TRUE(kernels->multiply_transposed_f32(af.data(), n, d, bf.data(), outf.data()));
+      ASSERT_TRUE(kernels->multiply_transposed_f64(a.data(), n, d, b.data(), d, transposed.data()));
+      ASSERT_TRUE(kernels->multiply_transposed_f32(af.data(), n, d, bf.data(), d, outf.data()));
       for (int r = 0; r < n; ++r) {
         for (int i = 0; i < d; ++i) {
           double plain = 0, plain_transposed = 0;
@@ -106,6 +167,34 @@ TEST(Kernels, MultiplyAsThePlainLoopsDo) {
           ASSERT_NEAR(transposed[r * d + i], plain_transposed, 1e-14 * d);
           ASSERT_NEAR(outf[r * d + i], plain_transposed, 1e-6 * d);
         }
+      }
+    }
+  }
+}
+
+// The same numbers elsewhere in memory give the same bits.
+TEST(Kernels, DoNotDependOnAddresses) {
+  std::mt19937_64 random(3);
+  std::normal_distribution<double> normal;
+  for (const Kernels* kernels : {&BaselineKernels(), X8664V3Kernels(), X8664V4Kernels()}) {
+    if (kernels == nullptr) continue;
+    for (const auto& [n, d] : {std::pair(1, 4), {3, 5}, {4, 4}, {2, 11}, {33, 17}}) {
+      std::vector<double> x(n * d), b(d * d);
+      for (double& v : x) v = normal(random);
+      for (double& v : b) v = normal(random);
+      std::vector<std::vector<double>> found;
+      for (int offset = 0; offset < 8; ++offset) {
+        std::vector<double> mine(offset), other(offset), out(3 * n * d + d * d + offset);
+        mine.insert(mine.end(), x.begin(), x.end());
+        other.insert(other.end(), b.begin(), b.end());
+        double* to = out.data() + offset;
+        ASSERT_TRUE(kernels->multiply_f64(mine.data() + offset, n, d, other.data() + offset, to));
+        ASSERT_TRUE(kernels->multiply_transposed_f64(mine.data() + offset, n, d,
+                                                     other.data() + offset, d, to + n * d));
+        ASSERT_TRUE(kernels->accumulate(mine.data() + offset, mine.data() + offset, n, d, d, 0, d,
+                                        to + 3 * n * d));
+        found.emplace_back(to, out.data() + out.size());
+        EXPECT_EQ(found.back(), found.front()) << kernels->name << " " << n << " x " << d;
       }
     }
   }

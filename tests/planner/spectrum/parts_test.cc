@@ -130,5 +130,20 @@ TEST(SpectrumParts, NumbersAreReadAsWritten) {
   }
 }
 
+// A hash of a sample of the file says nothing beside one of all of it: then the name decides.
+TEST(SpectrumParts, AreOfOneFileByHashesOfOneKind) {
+  SpectrumPart a = Part(1, 2), b = Part(2, 2, false, "copy.npz");
+  a.sha256 = b.sha256 = "quick:1";
+  EXPECT_TRUE(SameData(a, b));
+  b.sha256 = "quick:2";
+  EXPECT_FALSE(SameData(a, b));
+  b.sha256 = "1";
+  EXPECT_FALSE(SameData(a, b));
+  b.source = a.source;
+  EXPECT_TRUE(SameData(a, b));
+  b.sha256 = "";
+  EXPECT_TRUE(SameData(a, b));
+}
+
 }  // namespace
 }  // namespace mergeplan

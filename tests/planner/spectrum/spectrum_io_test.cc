@@ -212,6 +212,21 @@ TEST_F(SpectrumIoTest, NamesTheKeyThatIsWrong) {
   }
 }
 
+// Without a covariance there is no such figure; with one, its absence is not 0.
+TEST_F(SpectrumIoTest, ACovarianceNeedsItsOffDiagonalEnergy) {
+  ASSERT_TRUE(WriteSpectrum(spectrum_, path_).ok());
+  std::string text = *ReadFile(path_);
+  const std::size_t begin = text.find("off_diagonal_energy", text.find("\n[basis.diagonal]")),
+                    end = text.find('\n', begin);
+  ASSERT_NE(end, std::string::npos);
+  text.erase(begin, end + 1 - begin);
+  ASSERT_TRUE(WriteFileAtomically(path_, text).ok());
+  EXPECT_THAT(
+      ReadSpectrum(path_).status().message(),
+      AllOf(HasSubstr(path_), HasSubstr("key basis.diagonal.off_diagonal_energy is missing"),
+            HasSubstr("since the file has a covariance")));
+}
+
 TEST_F(SpectrumIoTest, NoticesArraysThatAreGoneOrOther) {
   ASSERT_TRUE(WriteSpectrum(spectrum_, path_).ok());
   std::string bytes = *ReadFile(arrays_);
