@@ -123,6 +123,7 @@ absl::StatusOr<int> Execute(const RunCase& run, const RunFolder& folder,
   RunInfo info = run.Info();
   info.mergeplan_version = MERGEPLAN_VERSION;
   info.torch_version = TorchVersion();
+  info.threads = arguments.threads;
   const auto begin = [&]() -> absl::Status {
     if (!arguments.resume) MP_RETURN_IF_ERROR(WritePlan(run.document(), plan_file));
     MP_ASSIGN_OR_RETURN(info.plan_sha256, Sha256OfFile(plan_file));
@@ -204,7 +205,8 @@ absl::StatusOr<int> Distill(DistillArguments arguments, const DistillOutput& out
     arguments.threads =
         std::max(1, static_cast<int>(std::thread::hardware_concurrency()) / RanksOnThisMachine());
   }
-  SetThreads(arguments.threads);
+  const bool threads_given = arguments.threads > 0;
+  arguments.threads = SetThreads(arguments.threads);
 
   absl::StatusOr<std::shared_ptr<const RunCase>> made = absl::UnknownError("");
   if (!arguments.resume) {
@@ -216,6 +218,10 @@ absl::StatusOr<int> Distill(DistillArguments arguments, const DistillOutput& out
                                          : RunFolder::Look(arguments.output, arguments.resume);
   MP_RETURN_IF_ERROR(ranks.Agree(folder.status()));
   if (arguments.resume) {
+    // The same bits come from as many threads as before.
+    if (!threads_given && folder->previous()->threads > 0) {
+      arguments.threads = SetThreads(folder->previous()->threads);
+    }
     made = ResumedRun(arguments, *folder);
     MP_RETURN_IF_ERROR(ranks.Agree(made.status()));
     if (folder->previous()->status == RunStatus::kFinished) {

@@ -194,22 +194,22 @@ absl::StatusOr<EncodeResult> Encode(const EncodeArguments& arguments,
   Encoder encoder(arguments, *vae, pictures, device);
   const std::int64_t each = arguments.part_samples;
   const std::int64_t limit = arguments.limit.value_or(std::numeric_limits<std::int64_t>::max());
-  std::optional<std::int64_t> size = source->size();
-  if (size) size = std::min(*size, limit);
+  std::optional<std::int64_t> total = source->size();
+  if (total) total = std::min(*total, limit);
   const auto done = [&](std::int64_t part) {
     const std::optional<std::int64_t> count = cache.Has(part);
-    const std::int64_t whole = size ? std::min(each, *size - part * each) : each;
+    const std::int64_t whole = total ? std::min(each, *total - part * each) : each;
     return count && *count == whole;
   };
   // What stands before the first part that is still to do is passed over, not decoded. Where the
   // input does not say how long it is, only a part that is there says that it goes on.
   std::int64_t part_index = 0;
-  while ((!size || part_index * each < *size) && part_index * each < limit &&
-         (done(part_index) || (size && !share.Mine(part_index)))) {
+  while ((!total || part_index * each < *total) && part_index * each < limit &&
+         (done(part_index) || (total && !share.Mine(part_index)))) {
     ++part_index;
   }
   std::int64_t seen = std::min(part_index * each, limit);
-  if (size) seen = std::min(seen, *size);
+  if (total) seen = std::min(seen, *total);
   MP_RETURN_IF_ERROR(source->Skip(seen));
   std::vector<double> rows(static_cast<std::size_t>(arguments.batch * source->dimensions()));
   bool more = true;
@@ -247,7 +247,7 @@ absl::StatusOr<EncodeResult> Encode(const EncodeArguments& arguments,
       }
       in_part += got;
       seen += got;
-      if (progress) progress({seen, size});
+      if (progress) progress({seen, total});
     }
     if (mine && in_part > 0 && cache.Has(part_index) != in_part)
       MP_RETURN_IF_ERROR(cache.Write(part));

@@ -32,7 +32,7 @@ compare() {
   [ "${CALIBRATE:-yes}" = no ] || [ -e "$OUT/$name.toml" ] ||
     "$MERGEPLAN" calibrate "${QUESTION[@]}" --student-steps "$jumps" --replicates 1 -o "$OUT/$name-measured.toml" \
       --plan-output "$OUT/$name.toml" >"$OUT/$name-calibrate.txt" 2>"$OUT/$name-calibrate.log" || return
-  [ -e "$OUT/$name/table.csv" ] ||
+  [ -e "$OUT/$name/bench.csv" ] ||
     "$MERGEPLAN" bench "${QUESTION[@]}" --student-steps "$jumps" --trials "$TRIALS" \
       --strategies "$strategies" --budget both --judge "$TEST" --judge-samples 2000 \
       --judge-rows 2000 -o "$OUT/$name" >"$OUT/$name.txt" 2>"$OUT/$name.log"

@@ -129,11 +129,13 @@ absl::Status CheckedSource::Nonfinite(absl::Span<double> rows, const double* beg
     bad += count_bad(rows.data(), 0, *more);
     total += *more;
   }
-  return absl::InvalidArgumentError(absl::StrCat(
-      name_, ": sample ", number, " (counted from 0) has ", values,
-      " values that are NaN or infinite, as ", complete ? "" : "at least ", bad, " of ", total,
-      " samples have; expected finite values: give --skip-nonfinite to leave such "
-      "samples out"));
+  return absl::InvalidArgumentError(
+      absl::StrCat(name_, ": sample ", number, " (counted from 0) has ", values,
+                   values == 1 ? " value that is" : " values that are", " NaN or infinite, as ",
+                   complete ? "" : "at least ", bad, " of ", total,
+                   " samples have; expected finite values: take such samples out of the file, or, "
+                   "with analyze, give --skip-nonfinite to leave such "
+                   "samples out"));
 }
 
 absl::StatusOr<std::vector<std::int64_t>> SampleShape(const ElementType& type,

@@ -70,6 +70,7 @@ absl::Status WriteRunInfo(const RunInfo& info, const std::string& path) {
                     {"seed", info.seed},   {"batch", static_cast<std::int64_t>(info.batch)},
                     {"plan", "plan.toml"}, {"parameters", parameters},
                     {"training", training}};
+  if (info.threads > 0) table.insert("threads", static_cast<std::int64_t>(info.threads));
   for (const auto& [key, member] : kTexts) {
     if (!IsUtf8(info.*member)) return not_utf8(key);
     table.insert(key, info.*member);
@@ -111,6 +112,11 @@ absl::StatusOr<RunInfo> ReadRunInfo(const std::string& path) {
       reader.Integer("seed", 0, std::numeric_limits<std::int64_t>::max(), &info.seed));
   MP_RETURN_IF_ERROR(reader.Integer("batch", 1, std::numeric_limits<int>::max(), &batch));
   info.batch = static_cast<int>(batch);
+  if (table.contains("threads")) {
+    std::int64_t threads = 0;
+    MP_RETURN_IF_ERROR(reader.Integer("threads", 1, std::numeric_limits<int>::max(), &threads));
+    info.threads = static_cast<int>(threads);
+  }
   MP_RETURN_IF_ERROR(reader.NothingElse());
   return info;
 }

@@ -38,6 +38,7 @@ struct RunInfo {
   std::int64_t seed = 0;
   std::string dtype, device;
   int batch = 0;
+  int threads = 0;  // of LibTorch's operations, whose last bits depend on it; 0: not known
   std::map<std::string, std::string> training;  // options of training by name, without dashes
   // What the linear model says of the run: "law" (every value is a draw of the law of SGD), "mean"
   // (its mean is known), "moments" (the students are not linear; predicted is what linear ones of

@@ -77,6 +77,18 @@ TEST_F(Runs, InfoReadsBackAsWritten) {
   EXPECT_EQ(*read, SomeInfo());
 }
 
+TEST_F(Runs, HowManyThreadsMayBeLeftOut) {
+  RunInfo info = SomeInfo();
+  info.threads = 3;
+  ASSERT_TRUE(WriteRunInfo(info, File("run.toml")).ok());
+  EXPECT_EQ(ReadRunInfo(File("run.toml"))->threads, 3);
+  const auto with = [&](const std::string& to) {
+    return With("run.toml", "threads = 3", to, [&] { return ReadRunInfo(File("run.toml")); });
+  };
+  EXPECT_EQ(with(""), "");
+  EXPECT_THAT(with("threads = 0"), HasSubstr("'threads'"));
+}
+
 TEST_F(Runs, InfoThatCouldNotBeReadBackIsNotWritten) {
   RunInfo info = SomeInfo();
   info.teacher_file = "caf\xE9.toml";
