@@ -72,7 +72,9 @@ TEST_F(PartsFolder, IsPassedOverAndCutIntoParts) {
     std::vector<double> row(2);
     const int got = source->Read(absl::MakeSpan(row)).value();
     EXPECT_EQ(got, skip < 8 ? 1 : 0);
-    if (got == 1) EXPECT_EQ(row[0], 2 * skip);
+    if (got == 1) {
+      EXPECT_EQ(row[0], 2 * skip);
+    }
   }
   // Shards of it are ranges, as the number of samples is known.
   std::vector<double> all;
