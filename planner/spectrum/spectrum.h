@@ -103,7 +103,8 @@ std::string SpectrumArraysPath(const std::string& path);
 // (without the folder, so that both files can move together) and hash the TOML holds; both beside
 // and renamed, the .npz first. Reading back gives the same value, bit by bit. INVALID_ARGUMENT
 // where the spectrum is not whole (sizes, values that are not finite, scaling that is not what its
-// text says) or its source or the file's name is not UTF-8.
+// text says), its source or the file's name is not UTF-8, or a file stands in the place of the
+// .npz that is not a spectrum's: nobody's own arrays are replaced.
 absl::Status WriteSpectrum(const Spectrum& spectrum, const std::string& path);
 // Errors name the file, the key and what was expected: INVALID_ARGUMENT for a TOML file that is not
 // one of these (syntax, unknown, missing or mistyped key, wrong version, contradicting values),

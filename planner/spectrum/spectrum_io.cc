@@ -2,8 +2,10 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <filesystem>
 #include <set>
 #include <sstream>
+#include <system_error>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -519,6 +521,40 @@ absl::StatusOr<Spectrum> FromToml(const toml::table& root, const std::string& pa
 
 }  // namespace
 
+namespace {
+
+// Nobody's own arrays are replaced: a file with the name of ours is ours where it holds what
+// WriteSpectrum puts there and nothing else.
+absl::Status CheckReplaceable(const std::string& arrays, const std::string& path) {
+  std::error_code error;
+  if (!std::filesystem::exists(arrays, error)) return absl::OkStatus();
+  std::set<std::string> known = {"mean", "covariance", "vectors"};
+  for (const char* basis : {"diagonal", "dct", "pca"}) {
+    for (const char* what :
+         {"_variances", "_variances_low", "_variances_high", "_skewness", "_kurtosis"}) {
+      known.insert(absl::StrCat(basis, what));
+    }
+  }
+  const absl::StatusOr<std::vector<std::string>> found = NpzNames(arrays);
+  std::string why;
+  if (!found.ok()) {
+    why = "cannot be read as an .npz";
+  } else {
+    for (const std::string& name : *found) {
+      if (!known.contains(name)) why = absl::StrCat("holds the array ", name);
+    }
+    if (std::find(found->begin(), found->end(), "diagonal_variances") == found->end()) {
+      why = "holds no array diagonal_variances";
+    }
+  }
+  if (why.empty()) return absl::OkStatus();
+  return Invalid(absl::StrCat(path, ": cannot be written, its arrays belong into ", arrays,
+                              ", which is there and not a spectrum's (it ", why,
+                              "); give another name, or move that file away"));
+}
+
+}  // namespace
+
 std::string SpectrumArraysPath(const std::string& path) {
   constexpr std::string_view kEnding = ".toml";
   const bool toml = FileName(path).size() > kEnding.size() && path.ends_with(kEnding);
@@ -543,6 +579,7 @@ absl::Status WriteSpectrum(const Spectrum& spectrum, const std::string& path) {
                      ": cannot be written, its name is not UTF-8 and the file, which is, "
                      "names the one with its arrays; give another name"));
   }
+  MP_RETURN_IF_ERROR(CheckReplaceable(arrays, path));
   MP_RETURN_IF_ERROR(WriteFileAtomically(arrays, bytes));
   return WriteFileAtomically(path, TomlText(spectrum, arrays, Sha256(bytes)));
 }

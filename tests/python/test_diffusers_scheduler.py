@@ -243,6 +243,55 @@ def test_a_pipeline_may_begin_in_the_middle():
         ours.step(out, ours.timesteps[0], z, eta=0.5)
 
 
+def test_the_timestep_says_which_jump_it_is():
+    old = DDIMScheduler(**BETAS)
+    ours = MergeScheduler.from_config(old.config, plan=cases.blocks_plan(cases.schedule_of(old, 12), [4, 8]))
+    ours.set_timesteps(3)
+    times = ours.timesteps
+    z, out = torch.randn(2, 6), torch.randn(2, 6)
+    alone = []
+    for t in times:
+        ours.set_timesteps(3)
+        alone.append(ours.step(out, t, z).prev_sample)
+    assert not torch.allclose(alone[0], alone[1]) and not torch.allclose(alone[1], alone[2])
+    ours.set_timesteps(3)
+    for k in (1, 0, 0, 2, 1, 2, 2):
+        assert torch.equal(ours.step(out, times[k], z).prev_sample, alone[k]) and ours.step_index == k + 1
+        assert torch.equal(ours.step(out, times[k].expand(2), z).prev_sample, alone[k])
+        for bad in (float("nan"), torch.tensor(float("nan")), 7, torch.tensor(7), "a", None, torch.tensor([]), times[:2]):
+            with pytest.raises(ValueError, match="no jump begins at timestep"):
+                ours.step(out, bad, z)
+
+
+def test_numbers_of_steps_that_are_none():
+    old = DDIMScheduler(**BETAS)
+    ours = MergeScheduler.from_config(old.config, plan=cases.blocks_plan(cases.schedule_of(old, 12), [4, 8]))
+    for scheduler in (ours, MergeScheduler()):
+        for bad in (0, -1, "a", 2.5, float("nan")):
+            with pytest.raises(ValueError, match=f"num_inference_steps is {bad!r}, expected a whole number"):
+                scheduler.set_timesteps(bad)
+        scheduler.set_timesteps(np.int64(3))
+        assert len(scheduler.timesteps) == 3
+
+
+def test_a_scheduler_stands_for_its_config():
+    for old in (DDIMScheduler(**BETAS), FlowMatchEulerDiscreteScheduler(shift=3.0)):
+        plan = cases.blocks_plan(cases.schedule_of(old, 12), [4, 8])
+        ours, theirs = MergeScheduler.from_config(old, plan=plan), MergeScheduler.from_config(old.config, plan=plan)
+        ours.set_timesteps()
+        theirs.set_timesteps()
+        assert torch.equal(ours.timesteps, theirs.timesteps) and torch.equal(ours.sigmas, theirs.sigmas)
+        assert torch.equal(MergeScheduler.from_config(ours).timesteps, ours.timesteps)
+    for bad in (3, [1], "a folder"):
+        with pytest.raises(ValueError, match="expected the config of a scheduler"):
+            MergeScheduler.from_config(bad)
+    with pytest.raises(ValueError, match="plan is a int, expected a Plan or the path"):
+        MergeScheduler.from_config(old.config, plan=3)
+    plan.schedule = None
+    with pytest.raises(ValueError, match="the plan holds no schedule"):
+        MergeScheduler.from_config(old.config, plan=plan)
+
+
 def test_plans_of_other_schedules_are_refused():
     old, other = DDIMScheduler(**BETAS), DDIMScheduler(clip_sample=False)
     schedule = cases.schedule_of(old, 8)
@@ -283,7 +332,7 @@ def test_without_a_plan_it_is_ddim_with_trailing_steps():
         ours.set_timesteps(count)
         old.set_timesteps(count)
         assert ours.timesteps.tolist() == old.timesteps.tolist()
-    with pytest.raises(ValueError, match="holds no plan"):
+    with pytest.raises(ValueError, match="1 to 1000: this scheduler holds no plan"):
         ours.set_timesteps(0)
     assert len(ours) == 1000 and math.isfinite(float(ours.sigmas[0]))
 

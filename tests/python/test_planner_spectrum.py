@@ -86,6 +86,13 @@ def test_torch_tensors():
     half = tensor.bfloat16()
     numpy_is(mergeplan.Spectrum.from_latents(half), mergeplan.Spectrum.from_latents(half.float()))
     close(mergeplan.Spectrum(torch.tensor([0.5, 2.0])).variances, [0.5, 2.0])
+    close(mergeplan.Spectrum(torch.tensor([0.5, 2.0], dtype=torch.bfloat16)).variances, [0.5, 2.0])
+    one_by_one = torch.utils.data.DataLoader(data, batch_size=None)
+    for single in (data, torch.utils.data.Subset(data, range(9)), one_by_one):
+        with pytest.raises(ValueError, match="one by one.*DataLoader.dataset, batch_size=256."):
+            mergeplan.Spectrum.from_latents(single)
+    by_batch = torch.utils.data.BatchSampler(torch.utils.data.SequentialSampler(data), 64, drop_last=False)
+    numpy_is(mergeplan.Spectrum.from_latents(torch.utils.data.DataLoader(data, batch_size=None, sampler=by_batch)), whole)
 
 
 def test_no_copy_of_the_whole(tmp_path):
@@ -171,6 +178,11 @@ def nan_at(k):
     ([np.zeros((4, 2)), np.zeros((4, 2), "f4")], "type of number"),
     (3, "iterable"),
     ("latents.npy", "path"),
+    ([np.zeros(3), np.ones(3)], "one axis.*stack them.*DataLoader"),
+    ([(np.zeros(3), 0)], "one axis.*stack them"),
+    ((row for row in np.zeros((5, 3))), "one axis"),
+    (np.ma.masked_greater(np.ones((5, 3)), 2), "masked array"),
+    ([np.ma.masked_greater(np.ones((5, 3)), 2)], "masked array"),
     ([{"weights": np.zeros((4, 2))}], "keys"),
     (np.array(["a", "b"]), "cannot be read|expected"),
 ])
@@ -226,6 +238,58 @@ def test_damaged_files(tmp_path):
         mergeplan.Spectrum.from_file(tmp_path / "s.toml")
     with pytest.raises(ValueError, match="nothing.toml"):
         mergeplan.Spectrum.from_file(tmp_path / "nothing.toml")
+
+
+def test_arrays_of_others_are_not_replaced(tmp_path):
+    spectrum = mergeplan.Spectrum.from_latents(latents())
+    own = tmp_path / "latents.npz"
+    np.savez(own, latents=latents())
+    before = own.read_bytes()
+    with pytest.raises(ValueError, match="latents.npz.*holds.*give another name"):
+        spectrum.to_file(tmp_path / "latents.toml")
+    assert own.read_bytes() == before and not (tmp_path / "latents.toml").exists()
+    own.unlink()
+    spectrum.to_file(tmp_path / "latents.toml")
+    spectrum.to_file(tmp_path / "latents.toml")
+    assert mergeplan.Spectrum.from_file(tmp_path / "latents.toml") == spectrum
+
+
+def test_equality_with_other_things():
+    levels = mergeplan.Schedule("cosine", 4)
+    plan = mergeplan.strategy("boot", levels)
+    for one, another in (
+        (mergeplan.Spectrum([1.0]), mergeplan.Spectrum([2.0])),
+        (mergeplan.Spectrum.from_latents(latents()), mergeplan.Spectrum([1.0])),
+        (levels, mergeplan.Schedule("cosine", 5)),
+        (plan, mergeplan.strategy("vanilla", levels)),
+        (plan.merges[0], plan.merges[1]),
+    ):
+        for other in (None, 3, "x", another):
+            assert (one == other) is False and (other == one) is False and (one != other) is True
+        assert (one == one) is True and (one != one) is False
+        assert one.__eq__(None) is NotImplemented and one in [None, one]
+
+
+def test_paths_and_masks_are_not_variances(tmp_path):
+    for path in ("latents.toml", tmp_path / "latents.toml"):
+        with pytest.raises(ValueError, match='latents.toml".*Spectrum.from_file'):
+            mergeplan.plan(path, "cosine", teacher_steps=4, train_time=1)
+        with pytest.raises(ValueError, match="Spectrum.from_file"):
+            mergeplan.Spectrum(path)
+    with pytest.raises(ValueError, match="masked array"):
+        mergeplan.Spectrum(np.ma.masked_greater(np.ones(3), 2))
+    with pytest.raises(ValueError, match="cannot be read as numbers") as caught:
+        mergeplan.Spectrum([1.0, "a"])
+    assert "Traceback" not in str(caught.value) and "\n" not in str(caught.value)
+
+
+def test_errors_name_pythons_arguments():
+    with pytest.raises(ValueError, match="skip_nonfinite=True") as caught:
+        mergeplan.Spectrum.from_latents(nan_at(11))
+    assert "--" not in str(caught.value)
+    with pytest.raises(ValueError, match="steps, of plan.. teacher_steps") as caught:
+        mergeplan.Schedule("cosine")
+    assert "--" not in str(caught.value)
 
 
 def test_progress_counts_samples():

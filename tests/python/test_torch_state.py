@@ -81,6 +81,19 @@ def test_states_that_do_not_fit_change_nothing():
     refused("damaged: stage 99", lambda s: s.update(stage=99))
     refused("damaged: snapshots", lambda s: s.update(snapshots={}))
     refused("damaged", lambda s: s["records"].append({"nonsense": 1}))
+    refused("damaged: its question is a list", lambda s: s.update(question=[]))
+    for key in ("stage", "batches", "rows", "teacher_calls"):
+        for value in (-2, 1.5, "7", None, float("nan")):
+            refused(f"damaged.*{key} is", lambda s: s.update({key: value}))
+    refused("damaged: batches is 7, expected 6", lambda s: s.update(batches=7))
+    refused("damaged: rows is 0", lambda s: s.update(rows=0))
+    refused("damaged: seconds is nan", lambda s: s.update(seconds=float("nan")))
+    refused("damaged", lambda s: s.update(snapshots=[]))
+    first = lambda s: next(iter(s["snapshots"].values()))
+    refused("a.weight holds numbers that are not finite", lambda s: first(s)["a.weight"].view(-1)[3].fill_(float("nan")))
+    refused("a.weight is of torch.int64", lambda s: first(s).update({"a.weight": first(s)["a.weight"].long()}))
+    refused("a.weight is a list", lambda s: first(s).update({"a.weight": [1.0]}))
+    refused("is a list, expected a dict of tensors", lambda s: s["snapshots"].update({next(iter(s["snapshots"])): [1]}))
     refused("another student", lambda s: next(iter(s["snapshots"].values())).update({"a.weight": torch.zeros(1)}))
     with pytest.raises(ValueError, match="format 'list'"):
         other.load_state_dict([])
@@ -190,6 +203,31 @@ def test_a_teacher_left_out_is_the_first_student():
     cases.train(without, without.student, data)
     for a, b in zip(with_teacher.student.parameters(), without.student.parameters()):
         assert torch.equal(a, b)
+
+
+def test_a_student_of_ones_own_begins_with_the_teachers_weights():
+    plan = cases.make_plan(4, [cases.boot(4)], cases.schedule(4))
+    options = {"prediction_type": "sample", "updates": 2}
+    teacher = cases.Small(SIZE)
+    other = MergeDistiller(plan, teacher, cases.Small(SIZE), **options)
+    with pytest.raises(ValueError, match="a.weight differs.*load_state_dict.teacher.*fit_updates=N"):
+        other.advance()
+    with pytest.raises(ValueError, match="begins with other weights"):
+        other.calibrate(lambda: None, torch.optim.SGD, held_out=torch.zeros(2, SIZE, dtype=torch.float64))
+    assert other.stage_index == -1 and len(other.snapshots) == 0
+    other.student.load_state_dict(teacher.state_dict())
+    assert other.advance()
+    # Rounded weights are the same weights; a fit needs none.
+    assert MergeDistiller(plan, copy.deepcopy(teacher).half(), copy.deepcopy(teacher), **options).advance()
+    assert MergeDistiller(plan, teacher, cases.Small(SIZE, hidden=3), fit_updates=1, **options).advance()
+    with pytest.raises(ValueError, match="another network than the teacher.*fit_updates=N"):
+        MergeDistiller(plan, teacher, cases.Small(SIZE, hidden=3), **options)
+    # Taken up with trained weights in the student.
+    data = torch.randn(64, SIZE, dtype=torch.float64)
+    cases.train(other, other.student, data, stop=3)
+    again = MergeDistiller(plan, teacher, copy.deepcopy(other.student), **options)
+    again.load_state_dict(other.state_dict())
+    assert again.advance()
 
 
 def test_adapters_alone_are_trained_and_kept():

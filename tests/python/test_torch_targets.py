@@ -325,3 +325,48 @@ def test_networks_of_samplers_with_sigmas_see_states_of_unit_variance():
         seen.append(distiller.batch(x0))
     for a, b in zip(*seen):
         assert torch.equal(a, b)
+
+
+def test_arguments_of_other_kinds():
+    schedule = cases.schedule(4)
+    plan = cases.make_plan(4, [[1, 2, 3, 4]], schedule)
+    for bad in ("plan.toml", 3, None):
+        with pytest.raises(ValueError, match=f"plan is a {type(bad).__name__}, expected a Plan"):
+            MergeDistiller(bad, cases.Small(), prediction_type="sample", updates=1)
+    counted = MergeDistiller(plan, cases.Small(), prediction_type="sample", updates=torch.tensor(3), seed=torch.tensor(1))
+    assert counted.updates_total == 3 and type(counted.seed) is int
+    for bad in (2.0, "3", float("nan"), 0):
+        with pytest.raises(ValueError, match=f"updates is {bad!r}, expected a whole number"):
+            MergeDistiller(plan, cases.Small(), prediction_type="sample", updates=bad)
+
+
+class Answers(torch.nn.Module):
+    """A network whose answer is wrapped in something."""
+
+    def __init__(self, wrap):
+        super().__init__()
+        self.net, self.wrap = cases.Small(), wrap
+
+    def forward(self, z, t):
+        return self.wrap(self.net(z, t))
+
+
+@pytest.mark.parametrize("wrap", [lambda x: {"sample": x, "other": 1}, lambda x: (x, 1), lambda x: [x]])
+def test_answers_of_many_kinds(wrap):
+    plan = cases.make_plan(4, [[1, 2, 3, 4]], cases.schedule(4))
+    distiller = MergeDistiller(plan, Answers(wrap), prediction_type="sample", updates=1)
+    distiller.advance()
+    assert distiller.batch(torch.randn(4, 5, dtype=torch.float64)).target.isfinite().all()
+
+
+@pytest.mark.parametrize("wrap, words", [
+    (lambda x: {"out": x}, "gives a dict with the keys .'out'.*forward="),
+    (lambda x: None, "gives a NoneType, expected a tensor"),
+    (lambda x: ("text",), "output is a str, expected a tensor"),
+])
+def test_answers_that_are_no_tensor(wrap, words):
+    plan = cases.make_plan(4, [[1, 2, 3, 4]], cases.schedule(4))
+    distiller = MergeDistiller(plan, Answers(wrap), prediction_type="sample", updates=1)
+    distiller.advance()
+    with pytest.raises(ValueError, match=words):
+        distiller.batch(torch.randn(4, 5, dtype=torch.float64))

@@ -22,8 +22,18 @@ def _is_array(x):
     return (hasattr(x, "__dlpack__") or hasattr(x, "__array__")) and getattr(x, "ndim", 1) > 0
 
 
+def _refuse_masked(x, what):
+    numpy = sys.modules.get("numpy")
+    if numpy is not None and isinstance(x, numpy.ma.MaskedArray):
+        raise ValueError(
+            f"{what}: is a masked array, whose masked entries have no value; leave those samples out, or fill them "
+            "(x.filled(value))"
+        )
+
+
 def array(x):
     """An object that the extension can read where it lies; a copy only where that is elsewhere or in another byte order."""
+    _refuse_masked(x, "latents")
     if _is_torch(x):
         x = x.detach()
         return x if x.device.type == "cpu" else x.cpu()
@@ -44,16 +54,42 @@ def _is_batch(item):
 def _samples_of(item):
     """The array of a batch as data loaders give it: itself, the first entry of a tuple, or the only sensible one of a dict."""
     if isinstance(item, (tuple, list)) and item and _is_array(item[0]):
-        return array(item[0])
+        return _batch(item[0])
     if isinstance(item, dict):
         for key in ("latents", "latent", "pixel_values", "images", "image", "input", "x"):
             if key in item:
-                return array(item[key])
+                return _batch(item[key])
         raise ValueError(
             f"latents: a batch is a dict with the keys {sorted(map(str, item))}, expected one of latents, pixel_values, "
             "images, input; give a generator that picks the array"
         )
-    return array(item)
+    return _batch(item)
+
+
+def _batch(x):
+    """Of an iterable: samples along the first axis. One axis would be a single sample, taken for many of one number each."""
+    x = array(x)
+    if getattr(x, "ndim", None) == 1:
+        raise ValueError(
+            f"latents: the iterable gives arrays of one axis (the first holds {len(x)} numbers), expected batches of shape "
+            "(n, ...): where each is a sample, stack them, or wrap the data in a DataLoader with a batch size; where each "
+            "holds n samples of one number, reshape them to (n, 1)"
+        )
+    return x
+
+
+def _refuse_single_samples(x):
+    """A map-style dataset, or a DataLoader that hands over its items as they are, gives samples one by one."""
+    torch = sys.modules.get("torch")
+    data = getattr(getattr(torch, "utils", None), "data", None)
+    if data is None:
+        return
+    do = "wrap it in a DataLoader with a batch size: DataLoader(dataset, batch_size=256)"
+    if isinstance(x, data.Dataset) and not hasattr(x, "__iter__"):
+        raise ValueError(f"latents: is a {type(x).__name__}, which gives samples one by one, expected batches; {do}")
+    if isinstance(x, data.DataLoader) and x.batch_sampler is None and isinstance(x.dataset, data.TensorDataset):
+        if not isinstance(x.sampler, data.BatchSampler):
+            raise ValueError(f"latents: is a DataLoader with batch_size=None, which gives samples one by one; {do}")
 
 
 def samples(x):
@@ -67,6 +103,7 @@ def samples(x):
         return (lambda: iter((array(x),))), True
     if isinstance(x, (list, tuple)) and x and not _is_batch(x[0]):
         return (lambda: iter((array(x),))), True  # numbers, or lists of them
+    _refuse_single_samples(x)
     if hasattr(x, "__next__"):
         return (lambda: map(_samples_of, x)), False
     # Not asked for an iterator to see whether it has one: a DataLoader would start its workers.
@@ -82,8 +119,10 @@ def numbers(x):
     """A flat float64 array in C order."""
     import numpy
 
+    _refuse_masked(x, "the argument")
     if _is_torch(x):
         x = x.detach().cpu()
+        x = x.double() if x.is_floating_point() else x  # numpy has no bfloat16
     return numpy.ascontiguousarray(x, dtype=numpy.float64)
 
 
@@ -133,7 +172,13 @@ def progress(asked, time_limit):
     if asked is None or asked is False:
         return None
     if asked is True:
-        from tqdm.auto import tqdm as asked
+        try:
+            from tqdm.auto import tqdm as asked
+        except ImportError:
+            raise ValueError(
+                "progress: True needs tqdm, which is not installed (pip install tqdm, or mergeplan[progress]); or pass a "
+                "function of (seconds, objective, lower_bound)"
+            ) from None
     if isinstance(asked, type):
         return _Bar(asked(total=None, desc="mergeplan", unit="s"))
     if not callable(asked):

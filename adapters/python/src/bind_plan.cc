@@ -239,10 +239,9 @@ void BindMerge(nb::module_& module) {
               "teacher have first == last.")
       .def_prop_ro(
           "target", [](const MergeValue& m) { return m.first - 1; }, "The level that it lands on.")
-      .def("__eq__",
-           [](const MergeValue& a, const nb::object& other) {
-             return nb::isinstance<MergeValue>(other) && a == nb::cast<const MergeValue&>(other);
-           })
+      .def(
+          "__eq__", [](const MergeValue& a, const MergeValue& b) { return a == b; },
+          nb::is_operator(), nb::sig("def __eq__(self, other: object, /) -> bool"))
       .def("__hash__",
            [](const MergeValue& m) { return nb::hash(nb::make_tuple(m.first, m.last, m.round)); })
       .def(
@@ -387,11 +386,9 @@ void BindPlan(nb::module_& module) {
           "The object that mergeplan plan --json prints.")
       .def("__str__", [](const PlanValue& p) { return p.plan.ToString(); })
       .def("__len__", [](const PlanValue& p) { return p.plan.size(); })
-      .def("__eq__",
-           [](const PlanValue& a, const nb::object& other) {
-             return nb::isinstance<PlanValue>(other) &&
-                    a.plan == nb::cast<const PlanValue&>(other).plan;
-           })
+      .def(
+          "__eq__", [](const PlanValue& a, const PlanValue& b) { return a.plan == b.plan; },
+          nb::is_operator(), nb::sig("def __eq__(self, other: object, /) -> bool"))
       .def("__hash__",
            [](const PlanValue& p) { return std::hash<std::string>()(p.plan.ToString()); })
       .def("__getstate__", &StateOf)

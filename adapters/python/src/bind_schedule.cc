@@ -162,17 +162,17 @@ void BindSchedule(nb::module_& module) {
       .def_prop_ro("variance_preserving", &Schedule::variance_preserving,
                    "Is alpha^2 + sigma^2 = 1 within 1e-6 on all levels?")
       .def("__len__", &Schedule::steps)
-      .def("__eq__",
-           [](const Schedule& a, const nb::object& other) {
-             if (!nb::isinstance<Schedule>(other)) return false;
-             const auto& b = nb::cast<const Schedule&>(other);
-             return a.alpha == b.alpha && a.sigma == b.sigma && a.level_scale == b.level_scale &&
-                    a.data_scale == b.data_scale && a.name == b.name &&
-                    a.prediction_type == b.prediction_type &&
-                    a.timesteps.size() == b.timesteps.size() &&
-                    (a.timesteps.empty() || std::equal(a.timesteps.begin() + 1, a.timesteps.end(),
-                                                       b.timesteps.begin() + 1));
-           })
+      .def(
+          "__eq__",
+          [](const Schedule& a, const Schedule& b) {
+            return a.alpha == b.alpha && a.sigma == b.sigma && a.level_scale == b.level_scale &&
+                   a.data_scale == b.data_scale && a.name == b.name &&
+                   a.prediction_type == b.prediction_type &&
+                   a.timesteps.size() == b.timesteps.size() &&
+                   (a.timesteps.empty() || std::equal(a.timesteps.begin() + 1, a.timesteps.end(),
+                                                      b.timesteps.begin() + 1));
+          },
+          nb::is_operator(), nb::sig("def __eq__(self, other: object, /) -> bool"))
       .def("__hash__", [](const Schedule& s) { return std::hash<std::string>()(s.spec); })
       .def("__getstate__", &StateOf)
       .def("__setstate__",

@@ -188,6 +188,7 @@ Schedule ScheduleFrom(const nb::object& object, std::optional<int> steps) {
 // A Spectrum as it is; else a list of variances.
 SpectrumValue SpectrumFrom(const nb::object& object) {
   if (nb::isinstance<SpectrumValue>(object)) return nb::cast<SpectrumValue>(object);
+  RefusePath(object, "spectrum");
   return ValueOrRaise(Given(Numbers(object, "spectrum")));
 }
 

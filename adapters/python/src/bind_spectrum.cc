@@ -263,6 +263,7 @@ void BindSpectrum(nb::module_& module) {
       .def(
           "__init__",
           [](SpectrumValue* self, const nb::object& variances) {
+            RefusePath(variances, "variances");
             new (self) SpectrumValue(ValueOrRaise(Given(Numbers(variances, "variances"))));
           },
           "variances"_a)
@@ -422,12 +423,12 @@ void BindSpectrum(nb::module_& module) {
           },
           "Mean over all values: diffusers' shift_factor for these latents.")
       .def("__len__", [](const SpectrumValue& s) { return s.chosen().variances.size(); })
-      .def("__eq__",
-           [](const SpectrumValue& a, const nb::object& other) {
-             if (!nb::isinstance<SpectrumValue>(other)) return false;
-             const auto& b = nb::cast<const SpectrumValue&>(other);
-             return a.basis == b.basis && a.given == b.given && a.of_data == b.of_data;
-           })
+      .def(
+          "__eq__",
+          [](const SpectrumValue& a, const SpectrumValue& b) {
+            return a.basis == b.basis && a.given == b.given && a.of_data == b.of_data;
+          },
+          nb::is_operator(), nb::sig("def __eq__(self, other: object, /) -> bool"))
       .def("__getstate__", [](const SpectrumValue& s) { return StateOf(s); })
       .def("__setstate__",
            [](SpectrumValue& self, State state) {

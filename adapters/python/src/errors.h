@@ -3,17 +3,29 @@
 #include <nanobind/nanobind.h>
 
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/str_replace.h"
 
 namespace mergeplan::python {
+
+// A message with the arguments of this package in the place of the command's flags.
+inline std::string InPython(std::string_view text) {
+  return absl::StrReplaceAll(text, {{"--skip-nonfinite", "skip_nonfinite=True"},
+                                    {"--diagonal-only", "basis=\"diagonal\""},
+                                    {"--shrink", "shrink"},
+                                    {"--teacher-steps", "steps, of plan() teacher_steps"},
+                                    {"--schedule", "schedule"},
+                                    {"--format ", "Plan."}});
+}
 
 // The planner's one-line error as an exception: MemoryError where memory is short, ValueError for
 // everything else.
 [[noreturn]] inline void Raise(const absl::Status& status) {
-  const std::string text(status.message());
+  const std::string text = InPython(status.message());
   if (status.code() == absl::StatusCode::kResourceExhausted) {
     PyErr_SetString(PyExc_MemoryError, text.c_str());
     throw nanobind::python_error();

@@ -19,8 +19,10 @@ std::vector<double> Numbers(const nb::object& object, const char* what) {
     array = nb::cast<Flat>(Glue("numbers")(object));
   } catch (nb::python_error& error) {
     if (!error.matches(PyExc_TypeError) && !error.matches(PyExc_ValueError)) throw;
+    // what() would have the whole traceback.
     throw nb::value_error(
-        absl::StrCat(what, ": cannot be read as numbers (", error.what(), ")").c_str());
+        absl::StrCat(what, ": cannot be read as numbers (", nb::str(error.value()).c_str(), ")")
+            .c_str());
   }
   if (array.ndim() != 1) {
     throw nb::value_error(
@@ -28,6 +30,14 @@ std::vector<double> Numbers(const nb::object& object, const char* what) {
             .c_str());
   }
   return std::vector<double>(array.data(), array.data() + array.size());
+}
+
+void RefusePath(const nb::object& object, const char* what) {
+  if (!nb::isinstance<nb::str>(object) && !nb::hasattr(object, "__fspath__")) return;
+  throw nb::value_error(absl::StrCat(what, ": is the path \"", PathOf(object),
+                                     "\", expected a Spectrum or numbers; read a spectrum.toml "
+                                     "with Spectrum.from_file, data with Spectrum.from_latents")
+                            .c_str());
 }
 
 std::string PathOf(const nb::object& path) {

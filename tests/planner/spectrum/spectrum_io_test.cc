@@ -57,6 +57,7 @@ class SpectrumIoTest : public ::testing::Test {
   }
   // Replaces the .npz by other arrays and puts the right hash into the TOML.
   absl::Status WithArrays(const NpzWriter& npz) {
+    std::filesystem::remove(arrays_);
     EXPECT_TRUE(WriteSpectrum(spectrum_, path_).ok());
     const std::string before = *Sha256OfFile(arrays_);
     EXPECT_TRUE(npz.Write(arrays_).ok());
@@ -121,6 +122,30 @@ TEST_F(SpectrumIoTest, NamesTheArraysAfterTheToml) {
   EXPECT_EQ(SpectrumArraysPath("a.x/b"), "a.x/b.npz");
   EXPECT_EQ(SpectrumArraysPath("a/.toml"), "a/.toml.npz");
   EXPECT_EQ(SpectrumArraysPath("b.npz"), "b.npz.npz");
+}
+
+TEST_F(SpectrumIoTest, ReplacesItsOwnArraysAndNobodyElses) {
+  ASSERT_TRUE(WriteSpectrum(spectrum_, path_).ok());
+  ASSERT_TRUE(WriteSpectrum(spectrum_, path_).ok());
+  NpzWriter others;
+  others.Add("latents", {2}, std::vector<double>{1, 2});
+  const std::string theirs = *others.Bytes();
+  for (const std::string& bytes : {theirs, std::string("no archive at all")}) {
+    ASSERT_TRUE(WriteFileAtomically(arrays_, bytes).ok());
+    const std::string toml = *ReadFile(path_);
+    EXPECT_THAT(WriteSpectrum(spectrum_, path_).message(),
+                AllOf(HasSubstr(path_), HasSubstr(arrays_), HasSubstr("give another name")));
+    EXPECT_EQ(*ReadFile(arrays_), bytes);
+    EXPECT_EQ(*ReadFile(path_), toml);
+  }
+  // Ours with one more.
+  NpzWriter more;
+  more.Add("diagonal_variances", {1}, std::vector<double>{1});
+  ASSERT_TRUE(more.Write(arrays_).ok());
+  EXPECT_TRUE(WriteSpectrum(spectrum_, path_).ok());
+  more.Add("labels", {1}, std::vector<double>{1});
+  ASSERT_TRUE(more.Write(arrays_).ok());
+  EXPECT_THAT(WriteSpectrum(spectrum_, path_).message(), HasSubstr("array labels"));
 }
 
 TEST_F(SpectrumIoTest, RefusesToWriteWhatIsNotWhole) {

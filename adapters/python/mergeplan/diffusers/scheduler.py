@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import operator
 import os
 from dataclasses import dataclass
 from typing import Any, Sequence
@@ -104,7 +105,7 @@ class MergeScheduler(SchedulerMixin, ConfigMixin):
 
     @classmethod
     def from_config(cls, config=None, return_unused_kwargs: bool = False, *, plan=None, schedule=None, **kwargs):
-        """From the config of the teacher's scheduler (or its own, saved).
+        """From the config of the teacher's scheduler (or its own, saved), or that scheduler itself.
 
         `plan`: a Plan with its schedule (its N blocks are the jumps), or the path of a plan.toml; `schedule` alone: a
         Schedule, all single steps. Other arguments replace entries of the config.
@@ -114,12 +115,24 @@ class MergeScheduler(SchedulerMixin, ConfigMixin):
         """
         if config is None:
             raise ValueError("from_config needs the config of a scheduler: from_config(old.config, plan=plan)")
-        config = dict(config)
+        if isinstance(config, SchedulerMixin):
+            config = {**config.config, "_class_name": type(config).__name__}
+        try:
+            config = dict(config)
+        except (TypeError, ValueError):
+            raise ValueError(
+                f"config is a {type(config).__name__}, expected the config of a scheduler (a dict) or the scheduler; a folder "
+                "is read by from_pretrained"
+            ) from None
         if plan is not None or schedule is not None:
             if isinstance(plan, (str, os.PathLike)):
                 from .. import Plan
 
                 plan = Plan.from_toml(os.fspath(plan))
+            if plan is not None and not (hasattr(plan, "blocks") and hasattr(plan, "teacher_steps")):
+                raise ValueError(f"plan is a {type(plan).__name__}, expected a Plan or the path of a plan.toml")
+            if schedule is None and getattr(plan, "schedule", None) is None:
+                raise ValueError("the plan holds no schedule: pass schedule=Schedule.from_diffusers(scheduler, steps) too")
             config = {**cls._understood(config), **kwargs}
             config.update(cls._jumps(config, plan, schedule if schedule is not None else plan.schedule))
             if plan is not None and len(config["jump_timesteps"]) < int(plan.teacher_steps):
@@ -260,7 +273,7 @@ class MergeScheduler(SchedulerMixin, ConfigMixin):
         mu: float | None = None,
     ) -> None:
         """The plan's N jumps. Another `num_inference_steps` changes nothing, since the student knows only these, and is
-        said once.
+        said once; ValueError for what is no whole number from 1.
 
         `timesteps`: jumps of your own, from the noisiest, by the network's timesteps; `sigmas`: the same by sigma / alpha
         (k-diffusion's sigmas; of a flow its s), a last 0 may be there or not. The last jump lands where the plan's does.
@@ -268,6 +281,8 @@ class MergeScheduler(SchedulerMixin, ConfigMixin):
         """
         if timesteps is not None and sigmas is not None:
             raise ValueError("timesteps and sigmas are given, expected one of them")
+        if timesteps is None and sigmas is None:
+            num_inference_steps = self._count(num_inference_steps)
         if timesteps is not None:
             self._set(*self._custom([float(t) for t in timesteps]), device=device)
         elif sigmas is not None:
@@ -283,6 +298,16 @@ class MergeScheduler(SchedulerMixin, ConfigMixin):
                     "timesteps=… or sigmas=… for others"
                 )
             self._set(*self._plan, device=device)
+
+    def _count(self, count) -> int | None:
+        try:
+            whole = None if count is None else operator.index(count)
+        except TypeError:
+            whole = 0
+        if whole is not None and whole < 1:
+            most = "" if self._plan else f" to {self.config.num_train_timesteps}: this scheduler holds no plan"
+            raise ValueError(f"num_inference_steps is {count!r}, expected a whole number, 1{most or ' or more'}")
+        return whole
 
     def _landing(self) -> tuple[float, float]:
         return (self._plan[1][-1], self._plan[2][-1]) if self._plan else self._final
@@ -333,6 +358,7 @@ class MergeScheduler(SchedulerMixin, ConfigMixin):
         whole = not self.config.flow and all(t == int(t) for t in times)
         self.timesteps = torch.tensor(times, dtype=torch.int64 if whole else torch.float32, device=device)
         self._alphas, self._sigmas = list(alphas), list(sigmas)
+        self._times = [float(t) for t in self.timesteps.tolist()]
         # What k-diffusion calls sigmas, N+1; of a flow its s.
         self.sigmas = torch.tensor(
             [s if self.config.flow else (s / a if a > 0 else math.inf) for a, s in zip(alphas, sigmas)], dtype=torch.float32
@@ -345,18 +371,24 @@ class MergeScheduler(SchedulerMixin, ConfigMixin):
         return sample
 
     def index_for_timestep(self, timestep) -> int:
-        """Which jump begins at this timestep. ValueError where none does."""
-        if isinstance(timestep, torch.Tensor):
-            timestep = timestep.detach().flatten()[0]
-        times = self.timesteps.to("cpu", torch.float64)
-        distance = (times - float(timestep)).abs()
-        at = int(distance.argmin())
-        if float(distance[at]) > 1e-3 * max(1.0, abs(float(timestep))):
-            raise ValueError(
-                f"no jump begins at timestep {float(timestep):g}, expected one of {times.tolist()}; call step() with "
-                "what set_timesteps() left in .timesteps"
-            )
-        return at
+        """Which jump begins at this timestep, or at all of these. ValueError where none does."""
+        return self._index_near(timestep, 0)
+
+    def _index_near(self, timestep, expected: int) -> int:
+        """`expected` where that jump begins at this timestep, else the first that does."""
+        try:
+            given = torch.as_tensor(timestep).detach().double().flatten().tolist()
+        except (TypeError, ValueError, RuntimeError):
+            given = []
+        for at in [expected, *range(len(self._times))]:
+            near = 1e-3 * max(1.0, abs(self._times[at]))
+            if given and all(abs(t - self._times[at]) <= near for t in given):  # of NaN that is false
+                return at
+        shown = f"{given[0]:g}" if given and len(set(given)) == 1 else repr(timestep)
+        raise ValueError(
+            f"no jump begins at timestep {shown}, expected one of {self._times}; call step() with what set_timesteps() "
+            "left in .timesteps"
+        )
 
     def step(
         self,
@@ -368,12 +400,14 @@ class MergeScheduler(SchedulerMixin, ConfigMixin):
         eta: float = 0.0,
         **_unused,
     ) -> MergeSchedulerOutput | tuple:
-        """One jump: from the state at `timestep` to where the jump lands. Deterministic; `generator` is not used."""
+        """One jump: from the state at `timestep` to where the jump that begins there lands, in whatever order they are
+        asked for. Deterministic; `generator` is not used. ValueError where no jump begins at `timestep`."""
         if eta:
             raise ValueError(f"eta is {eta}, expected 0: jumps are deterministic")
-        if self._step_index is None or self._step_index >= len(self._alphas) - 1:
-            self._step_index = self._begin_index if self._begin_index is not None else self.index_for_timestep(timestep)
-        k = self._step_index
+        expected = self._step_index
+        if expected is None or expected >= len(self._times):
+            expected = self._begin_index or 0
+        k = self._index_near(timestep, min(expected, len(self._times) - 1))
         prev, x0 = self._jump(model_output, sample, k)
         self._step_index = k + 1
         if not return_dict:

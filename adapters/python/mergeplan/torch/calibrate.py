@@ -119,6 +119,7 @@ def calibrate(
     out = Calibration(T, distiller.init)
     keep = Snapshots(distiller.network)
     keep.put(0)
+    distiller.check_start()
     try:
         distiller.snapshots.put(0)
         _gains(distiller, held_out, out, probe)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import operator
 import time
 from typing import Any, Callable, Iterator, Sequence
 
@@ -13,12 +14,24 @@ from .batches import Batch, Pattern, mix
 from .distributed import rank_and_world, unwrap
 from .evaluation import errors, walk
 from .levels import Levels
-from .networks import call_network, checked, input_type
+from .networks import begins_like, call_network, checked, input_type
 from .order import INITS, TEACHER, Order, Stage, Task, make_order
 from .programs import Move, Segment, moves_of
 from .records import Curve, MergeRecord
 from .rounds import Round
 from .snapshots import Snapshots
+
+
+def _whole(what: str, value, least: int) -> int:
+    """Of Python, numpy, torch. ValueError for other numbers, and below `least`."""
+    try:
+        number = operator.index(value)
+    except TypeError:
+        number = least - 1
+    if number < least:
+        raise ValueError(f"{what} is {value!r}, expected a whole number, {least} or more")
+    return number
+
 
 _FORMAT = 1
 _PATTERNS = 64  # of rows that are kept
@@ -47,9 +60,11 @@ class MergeDistiller:
         Called as `teacher(z, t, **condition)`; frozen and put into evaluation mode. None: the student's own first
         weights, which costs no second network (LoRA: the base model).
     student : nn.Module or None
-        Begins with the teacher's weights unless `fit_updates` is given. None: a copy of the teacher. It may be wrapped
+        None: a copy of the teacher. One of your own must hold the teacher's weights already, which nothing copies
+        (ValueError where the training begins with others), or be another network, with `fit_updates`. It may be wrapped
         (DDP, torch.compile, accelerate, fully_shard) before or after. Parameters that do not ask for gradients are
-        left alone: with adapters only these are trained, kept and saved.
+        left alone: with adapters only these are trained, kept and saved, and whether the base is the teacher's is not
+        looked at.
     prediction_type : "epsilon", "sample", "v_prediction" or "flow"
         What both networks say; from the schedule where it says so.
     updates : int
@@ -104,6 +119,8 @@ class MergeDistiller:
             raise ValueError("neither teacher nor student is given, expected one of them or both")
         if student is None:
             student = copy.deepcopy(unwrap(teacher)).requires_grad_(True)
+        if not all(hasattr(plan, part) for part in ("merges", "blocks", "teacher_steps")):
+            raise ValueError(f"plan is a {type(plan).__name__}, expected a Plan (Plan.from_toml(path) reads a file)")
         self.plan = plan
         schedule = schedule if schedule is not None else getattr(plan, "schedule", None)
         if schedule is None:
@@ -124,19 +141,17 @@ class MergeDistiller:
                 f"the plan was made for the start {plan.init!r}, not {self.init!r}: a plan holds for its own start only"
             )
         updates = updates if updates is not None else getattr(plan, "iterations", None)
-        for what, value, least in (
-            ("updates", updates, 1),
-            ("accumulate", accumulate, 1),
-            ("fit_updates", fit_updates, 0),
-            ("seed", seed, 0),
-        ):
-            if not isinstance(value, int) or value < least:
-                raise ValueError(f"{what} is {value!r}, expected a whole number, {least} or more")
+        updates = _whole("updates", updates, 1)
+        accumulate = _whole("accumulate", accumulate, 1)
+        fit_updates = _whole("fit_updates", fit_updates, 0)
+        seed = _whole("seed", seed, 0)
         self.student, self.teacher = student, teacher
         self.network = unwrap(student)
         if teacher is not None:
             if unwrap(teacher) is self.network:
                 raise ValueError("teacher and student are one network; leave the teacher out, or pass a copy")
+            if not fit_updates:
+                begins_like(self.network, unwrap(teacher), values=False)
             unwrap(teacher).eval().requires_grad_(False)
         if not any(p.requires_grad for p in self.network.parameters()):
             raise ValueError("no parameter of the student asks for gradients: there is nothing to train")
@@ -229,6 +244,7 @@ class MergeDistiller:
         if self.finished:
             return False
         if self.stage_index < 0:
+            self.check_start()
             self.snapshots.put(0)
         else:
             self._finish_stage()
@@ -246,6 +262,11 @@ class MergeDistiller:
         self._initial = self._measure_tasks()
         self._seconds, self._since = 0.0, time.monotonic()
         return True
+
+    def check_start(self) -> None:
+        """ValueError where the student should hold the teacher's weights and does not."""
+        if self.teacher is not None and not self._fit_updates:
+            begins_like(self.network, unwrap(self.teacher))
 
     def _prepare(self) -> None:
         if not self.moves:
@@ -485,24 +506,33 @@ class MergeDistiller:
         if not isinstance(state, dict) or state.get("format") != _FORMAT:
             found = state.get("format") if isinstance(state, dict) else type(state).__name__
             raise ValueError(f"the state has the format {found!r}, expected {_FORMAT}")
-        own = self._question()
+        own, asked = self._question(), state.get("question")
+        if not isinstance(asked, dict):
+            raise ValueError(f"the state is damaged: its question is a {type(asked).__name__}, expected a dict")
         for key, value in own.items():
-            if state.get("question", {}).get(key) != value:
+            if asked.get(key) != value:
                 raise ValueError(
-                    f"the state belongs to another training: {key} is {state.get('question', {}).get(key)!r} there and "
-                    f"{value!r} here"
+                    f"the state belongs to another training: {key} is {asked.get(key)!r} there and {value!r} here"
                 )
         try:
-            stage, batches, rows = int(state["stage"]), int(state["batches"]), int(state["rows"])
+            stage, batches = _whole("stage", state["stage"], -1), _whole("batches", state["batches"], 0)
+            rows, calls = _whole("rows", state["rows"], 0), _whole("teacher_calls", state["teacher_calls"], 0)
             records = [MergeRecord.from_dict(r) for r in state["records"]]
             curve = Curve.from_state(self._accumulate, state["curve"])
             initial = [float(v) for v in state["initial"]]
             numbers = {int(n) for n in state["snapshots"]}
-            seconds, calls = float(state["seconds"]), int(state["teacher_calls"])
+            seconds = float(state["seconds"])
         except (KeyError, TypeError, ValueError) as error:
             raise ValueError(f"the state is damaged: {error!r}") from None
-        if not -1 <= stage <= len(self.order.stages) or batches < 0:
-            raise ValueError(f"the state is damaged: stage {stage}, batch {batches}")
+        if stage > len(self.order.stages):
+            raise ValueError(f"the state is damaged: stage {stage} of {len(self.order.stages)}")
+        most = self.updates_of(self.order.stages[stage]) * self._accumulate if 0 <= stage < len(self.order.stages) else 0
+        if batches > most:
+            raise ValueError(f"the state is damaged: batches is {batches}, expected {most} or fewer in stage {stage}")
+        if batches > rows:
+            raise ValueError(f"the state is damaged: rows is {rows}, expected one or more of every batch ({batches})")
+        if not 0 <= seconds < float("inf"):
+            raise ValueError(f"the state is damaged: seconds is {seconds}, expected a finite number, 0 or more")
         needed = self.order.needed_after(stage - 1) if stage >= 0 else set()
         if not needed <= numbers:
             raise ValueError(f"the state is damaged: snapshots {sorted(needed - numbers)} are missing")

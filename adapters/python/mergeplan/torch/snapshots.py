@@ -191,8 +191,22 @@ class Snapshots:
     def load_state_dict(self, state: dict[str, Values]) -> None:
         """In place of all that is there. ValueError names what does not fit."""
         own = self._own()
+        if not isinstance(state, dict):
+            raise ValueError(f"the snapshots are a {type(state).__name__}, expected a dict by number")
         for number, values in state.items():
+            if not str(number).isdecimal():
+                raise ValueError(f"snapshot {number!r}: expected a number, 0 or more")
+            if not isinstance(values, dict):
+                raise ValueError(f"snapshot {number} is a {type(values).__name__}, expected a dict of tensors")
             for name, tensor in own.items():
+                value = values.get(name)
+                if value is not None and not isinstance(value, torch.Tensor):
+                    raise ValueError(f"snapshot {number}: {name} is a {type(value).__name__}, expected a tensor")
+                if value is not None and value.is_floating_point() != tensor.is_floating_point():
+                    raise ValueError(f"snapshot {number}: {name} is of {value.dtype}, expected {tensor.dtype}; the state is damaged")
+                if value is not None and tensor.is_floating_point() and not bool(local(value).isfinite().all()):
+                    if bool(local(tensor).isfinite().all()):  # buffers may hold masks of -inf
+                        raise ValueError(f"snapshot {number}: {name} holds numbers that are not finite; the state is damaged")
                 if name not in values or values[name].shape != tensor.shape:
                     found = tuple(values[name].shape) if name in values else "nothing"
                     raise ValueError(
