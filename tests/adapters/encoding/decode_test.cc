@@ -13,6 +13,7 @@
 #include "adapters/vae_latent/autoencoder.h"
 #include "planner/base/file.h"
 #include "planner/data/npz.h"
+#include "planner/data/samples.h"
 #include "tests/adapters/support.h"
 #include "tests/adapters/unet/support.h"
 
