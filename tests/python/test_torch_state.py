@@ -218,7 +218,7 @@ def test_a_student_of_ones_own_begins_with_the_teachers_weights():
     other.student.load_state_dict(teacher.state_dict())
     assert other.advance()
     # Rounded weights are the same weights; a fit needs none.
-    assert MergeDistiller(plan, copy.deepcopy(teacher).half(), copy.deepcopy(teacher), **options).advance()
+    assert MergeDistiller(plan, copy.deepcopy(teacher).half(), copy.deepcopy(teacher).requires_grad_(True), **options).advance()
     assert MergeDistiller(plan, teacher, cases.Small(SIZE, hidden=3), fit_updates=1, **options).advance()
     with pytest.raises(ValueError, match="another network than the teacher.*fit_updates=N"):
         MergeDistiller(plan, teacher, cases.Small(SIZE, hidden=3), **options)

@@ -3,17 +3,17 @@
 #include <nanobind/nanobind.h>
 
 #include <string>
-#include <string_view>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_replace.h"
+#include "absl/strings/string_view.h"
 
 namespace mergeplan::python {
 
 // A message with the arguments of this package in the place of the command's flags.
-inline std::string InPython(std::string_view text) {
+inline std::string InPython(absl::string_view text) {
   return absl::StrReplaceAll(text, {{"--skip-nonfinite", "skip_nonfinite=True"},
                                     {"--diagonal-only", "basis=\"diagonal\""},
                                     {"--shrink", "shrink"},
