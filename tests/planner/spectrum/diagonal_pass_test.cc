@@ -193,7 +193,7 @@ TEST(BatchesOfPlainFiles, AreThoseOfTheSource) {
     const double kept = values[bad * kD + 1];
     values[bad * kD + 1] = bad == 0 ? std::numeric_limits<double>::infinity() : std::nan("");
     EXPECT_THAT(read({}, 2).status().message(),
-                HasSubstr(absl::StrCat("sample ", bad, " (counted from 0) has 1 values")));
+                HasSubstr(absl::StrCat("sample ", bad, " (counted from 0) has 1 value that is")));
     SamplesOptions skip;
     skip.skip_nonfinite = true;
     const auto found = read(skip, 2);
