@@ -2,7 +2,7 @@
 # Builds and runs the benchmark of network students and the same work in eager PyTorch, in turns on one thread, and writes the
 # tables into README.md beside this script.
 #
-#   bash bench/network/table.sh PYTHON     a Python with torch and diffusers; about five minutes
+#   bash bench/network/table.sh PYTHON     a Python with torch and diffusers; about a quarter of an hour
 #
 # MERGEPLAN_SHARED names the folder of reference data with the TorchScript network (left out where it is not there).
 set -euo pipefail
