@@ -24,6 +24,7 @@
 #include "adapters/runtime/device.h"
 #include "adapters/runtime/output.h"
 #include "adapters/runtime/signals.h"
+#include "planner/base/exit_code.h"
 #include "planner/base/file.h"
 #include "planner/base/status_macros.h"
 #include "planner/plan/io/evaluate.h"
@@ -34,8 +35,6 @@ namespace {
 
 using calibrate::Calibration;
 using calibrate::Measurements;
-
-constexpr int kDone = 0, kFailed = 1, kMisuse = 2, kStopped = 3;
 
 // Files beside the tables.
 std::string Stem(const std::string& output) { return output.substr(0, output.size() - 5); }

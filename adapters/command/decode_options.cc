@@ -6,6 +6,7 @@
 
 #include "adapters/command/commands.h"
 #include "adapters/command/options.h"
+#include "adapters/command/vae_options.h"
 #include "adapters/encoding/decode_command.h"
 
 namespace mergeplan {
@@ -60,18 +61,7 @@ Command AddDecode(CLI::App& app) {
   command->add_option("--columns", a.columns, "Of the grid; 0: about as many as rows")
       ->check(CLI::Range(0, 65536))
       ->capture_default_str();
-  command->add_option("--batch", a.batch, "Samples at a time")
-      ->check(CLI::Range(1, 65536))
-      ->capture_default_str();
-  command
-      ->add_option("--tile", a.tile,
-                   "Decode pictures larger than this many pixels in overlapping tiles; 0: whole")
-      ->check(CLI::Range(std::int64_t{0}, std::int64_t{65536}))
-      ->capture_default_str();
-  command->add_option("--device", a.device, "cpu, cuda or cuda:N")->capture_default_str();
-  command->add_option("--threads", a.threads, "0: all")
-      ->check(CLI::Range(0, 256))
-      ->capture_default_str();
+  AddVaeWork(command, a, "Decode");
   command->add_flag("--quiet", output->quiet, "No progress");
   command->add_flag("--json", output->json, "Print one JSON object");
   command->footer(kDecodeExample);

@@ -8,6 +8,7 @@
 
 #include "adapters/command/commands.h"
 #include "adapters/command/options.h"
+#include "adapters/command/vae_options.h"
 #include "adapters/encoding/encode_command.h"
 #include "adapters/runtime/output.h"
 
@@ -48,14 +49,6 @@ Command AddEncode(CLI::App& app) {
   command->add_flag("--raw", a.raw,
                     "Latents as the encoder gives them, without scaling factor and shift");
   command->add_option("--dtype", a.dtype, "float32 or float16")->capture_default_str();
-  command->add_option("--batch", a.batch, "Pictures at a time")
-      ->check(CLI::Range(1, 65536))
-      ->capture_default_str();
-  command
-      ->add_option("--tile", a.tile,
-                   "Encode pictures larger than this many pixels in overlapping tiles; 0: whole")
-      ->check(CLI::Range(std::int64_t{0}, std::int64_t{65536}))
-      ->capture_default_str();
   command->add_option("--part-samples", a.part_samples, "Samples of one file")
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 30))
       ->capture_default_str();
@@ -63,10 +56,7 @@ Command AddEncode(CLI::App& app) {
   command->add_option("--seed", a.seed, "Of --content sample")
       ->check(CLI::Range(std::int64_t{0}, kLargest))
       ->capture_default_str();
-  command->add_option("--device", a.device, "cpu, cuda or cuda:N")->capture_default_str();
-  command->add_option("--threads", a.threads, "0: all")
-      ->check(CLI::Range(0, 256))
-      ->capture_default_str();
+  AddVaeWork(command, a, "Encode");
   command->add_flag("--quiet", output->quiet, "No progress");
   command->add_flag("--json", output->json, "Print one JSON object");
   command->footer(kEncodeExample);

@@ -57,6 +57,7 @@ absl::Status WriteTrainInfo(const TrainInfo& info, const std::string& path) {
                     {"seconds", info.seconds},
                     {"options", options}};
   if (std::isfinite(info.loss)) table.insert("loss", info.loss);
+  if (info.threads > 0) table.insert("threads", static_cast<std::int64_t>(info.threads));
   for (const auto& [key, member] : kTexts) table.insert(key, info.*member);
   for (const auto& [key, member] : kCounts) table.insert(key, info.*member);
   std::ostringstream text;
@@ -93,6 +94,7 @@ absl::StatusOr<TrainInfo> ReadTrainInfo(const std::string& path) {
   MP_RETURN_IF_ERROR(reader.Texts("options", &info.options));
   MP_RETURN_IF_ERROR(reader.Number("seconds", &info.seconds));
   MP_RETURN_IF_ERROR(reader.OptionalNumber("loss", &info.loss));
+  MP_RETURN_IF_ERROR(reader.OptionalCount("threads", &info.threads));
   if (info.kind != kUnetTeacher && info.kind != kScriptTeacher && info.kind != kAutoencoder) {
     return reader.Error("kind", absl::StrCat("is '", info.kind, "', expected ", kUnetTeacher, ", ",
                                              kScriptTeacher, " or ", kAutoencoder));

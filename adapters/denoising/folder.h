@@ -23,6 +23,7 @@ struct TrainInfo {
   std::string model_sha256, data_sha256;       // of the network that it began with; of the samples
   std::string fingerprint;                     // of all that determines the numbers
   std::string mergeplan_version, torch_version;
+  int threads = 0;  // of LibTorch's operations, whose last bits depend on it; 0: not known
   // How far.
   std::int64_t parameters = 0, updates = 0, skipped = 0;
   double loss = 0;  // mean of the last hundredth of the updates, at least 100; NaN: none yet

@@ -20,6 +20,7 @@
 #include "adapters/runtime/progress.h"
 #include "adapters/runtime/signals.h"
 #include "adapters/runtime/strategy.h"
+#include "planner/base/exit_code.h"
 #include "planner/base/file.h"
 #include "planner/base/status_macros.h"
 
@@ -27,8 +28,6 @@ namespace mergeplan::denoising {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-constexpr int kDone = 0, kFailed = 1, kMisuse = 2, kStopped = 3;
 
 double SecondsSince(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
@@ -167,7 +166,7 @@ absl::StatusOr<int> Run(const TrainingCommand& command, const TrainingArguments&
   MP_ASSIGN_OR_RETURN(const double time_limit, ParseTimeLimit(arguments.time_limit.value_or("")));
   MP_RETURN_IF_ERROR(Folder::Check(arguments.output, arguments.resume));
   StopOnSignals();
-  SetThreads(arguments.threads);
+  int threads = SetThreads(arguments.threads);
   std::optional<Folder> folder;
   std::unique_ptr<Task> task;
   if (arguments.resume) {
@@ -182,6 +181,8 @@ absl::StatusOr<int> Run(const TrainingCommand& command, const TrainingArguments&
                                  "; give the command that began it"));
     }
     MP_RETURN_IF_ERROR(command.same(info));
+    // The same bits come from as many threads as before.
+    if (arguments.threads == 0 && info.threads > 0) threads = SetThreads(info.threads);
     if (info.status == RunStatus::kFinished) {
       Print(info, arguments.output, arguments.json);
       return kDone;
@@ -199,6 +200,7 @@ absl::StatusOr<int> Run(const TrainingCommand& command, const TrainingArguments&
   }
   task->info().mergeplan_version = MERGEPLAN_VERSION;
   task->info().torch_version = TorchVersion();
+  task->info().threads = threads;
   if (const std::string note = task->note(); !note.empty() && !arguments.quiet) {
     std::fprintf(stderr, "%s: %s\n", command.name.c_str(), note.c_str());
   }

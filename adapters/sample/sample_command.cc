@@ -17,14 +17,13 @@
 #include "adapters/runtime/output_files.h"
 #include "adapters/runtime/signals.h"
 #include "adapters/sample/sampler.h"
+#include "planner/base/exit_code.h"
 #include "planner/base/file.h"
 #include "planner/base/status_macros.h"
 #include "planner/data/npz.h"
 
 namespace mergeplan {
 namespace {
-
-constexpr int kDone = 0, kFailed = 1, kMisuse = 2, kStopped = 3;
 
 absl::StatusOr<std::string> NpzOf(const SampleArguments& arguments, const at::Tensor& samples) {
   NpzWriter npz;

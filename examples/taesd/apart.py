@@ -1,4 +1,4 @@
-"""How far decoded samples are from the teacher's for the same noise, as numbers and as a picture of error maps.
+"""How far decoded samples are from the teacher's for the same noise.
 
     python apart.py teacher STUDENT ...      (NAME.npz of pictures and NAME-latents.npz of latents, in this folder)
 
@@ -22,9 +22,6 @@ def apart(a, b):
 pictures, latents = load(teacher)
 print(f"| student | latents (teacher's root mean square: {np.sqrt((latents ** 2).mean()):.3f}) | pictures |")
 print("|---|---|---|")
-maps = []
 for name in students:
     p, z = load(name)
     print(f"| {name} | {apart(z, latents):.4f} | {apart(p, pictures):.5f} |")
-    maps.append(np.abs(p - pictures).mean(1)[:8])
-np.savez("errors.npz", errors=np.stack(maps))

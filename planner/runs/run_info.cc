@@ -112,11 +112,7 @@ absl::StatusOr<RunInfo> ReadRunInfo(const std::string& path) {
       reader.Integer("seed", 0, std::numeric_limits<std::int64_t>::max(), &info.seed));
   MP_RETURN_IF_ERROR(reader.Integer("batch", 1, std::numeric_limits<int>::max(), &batch));
   info.batch = static_cast<int>(batch);
-  if (table.contains("threads")) {
-    std::int64_t threads = 0;
-    MP_RETURN_IF_ERROR(reader.Integer("threads", 1, std::numeric_limits<int>::max(), &threads));
-    info.threads = static_cast<int>(threads);
-  }
+  MP_RETURN_IF_ERROR(reader.OptionalCount("threads", &info.threads));
   MP_RETURN_IF_ERROR(reader.NothingElse());
   return info;
 }

@@ -58,6 +58,15 @@ absl::Status TableReader::Number(const char* key, double* out) {
   return absl::OkStatus();
 }
 
+absl::Status TableReader::OptionalCount(const char* key, int* out) {
+  *out = 0;
+  if (!table_.contains(key)) return absl::OkStatus();
+  std::int64_t count = 0;
+  MP_RETURN_IF_ERROR(Integer(key, 1, std::numeric_limits<int>::max(), &count));
+  *out = static_cast<int>(count);
+  return absl::OkStatus();
+}
+
 absl::Status TableReader::OptionalNumber(const char* key, double* out) {
   if (table_.contains(key)) return Number(key, out);
   *out = std::numeric_limits<double>::quiet_NaN();

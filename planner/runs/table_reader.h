@@ -24,6 +24,8 @@ class TableReader {
 
   absl::Status Text(const char* key, std::string* out);
   absl::Status Integer(const char* key, std::int64_t least, std::int64_t most, std::int64_t* out);
+  // The same from 1 on, or 0 where the key is missing.
+  absl::Status OptionalCount(const char* key, int* out);
   // Finite.
   absl::Status Number(const char* key, double* out);
   // The same, or NaN where the key is missing.

@@ -18,6 +18,7 @@
 #include "planner/data/samples.h"
 #include "tests/adapters/autoencoding/support.h"
 #include "tests/adapters/command/distill_program.h"
+#include "tests/adapters/denoising/training_folder.h"
 
 namespace mergeplan {
 namespace {
@@ -25,8 +26,9 @@ namespace {
 using ::testing::HasSubstr;
 using testing::TemporaryFolder;
 
-class TrainVae : public ::testing::Test {
+class TrainVae : public testing::TrainingFolder<TrainVaeArguments> {
  protected:
+  TrainVae() : TrainingFolder(&RunTrainVae, "vae") {}
   void SetUp() override {
     ASSERT_TRUE(
         WriteFileAtomically(File("config.json"), autoencoding::SmallVaeConfig().dump()).ok());
@@ -44,34 +46,13 @@ class TrainVae : public ::testing::Test {
     arguments_.data = File("data.npz");
     arguments_.training = {{"iterations", "8"}, {"batch", "4"},  {"seed", "3"},
                            {"samples", "4"},    {"flip", "yes"}, {"log-every", "3"}};
-    arguments_.threads = 1;
-    arguments_.quiet = true;
   }
-  std::string File(const std::string& name) const { return folder_.File(name); }
   void WriteArray(const std::string& name, const std::vector<std::int64_t>& shape,
                   const std::vector<double>& values,
                   NpzWriter::Type type = NpzWriter::Type::kFloat64) const {
     NpzWriter writer;
     writer.Add("x", shape, values, type);
     ASSERT_TRUE(writer.Write(File(name)).ok());
-  }
-  Outcome Run(const std::string& name, TrainVaeArguments arguments) const {
-    arguments.output = File(name);
-    ::testing::internal::CaptureStdout();
-    ::testing::internal::CaptureStderr();
-    const int code = RunTrainVae(arguments);
-    Outcome outcome{code, ::testing::internal::GetCapturedStdout(), ""};
-    outcome.err = ::testing::internal::GetCapturedStderr();
-    return outcome;
-  }
-  static TrainVaeArguments Resume() {
-    TrainVaeArguments arguments;
-    arguments.resume = arguments.quiet = true;
-    arguments.threads = 1;
-    return arguments;
-  }
-  std::string Weights(const std::string& name) const {
-    return ReadFile(File(name) + "/vae/diffusion_pytorch_model.safetensors").value_or("missing");
   }
   // log.csv by columns.
   std::map<std::string, std::vector<std::string>> Log(const std::string& name) const {
@@ -92,9 +73,6 @@ class TrainVae : public ::testing::Test {
     out.erase("seconds");
     return out;
   }
-
-  TemporaryFolder folder_;
-  TrainVaeArguments arguments_;
 };
 
 TEST_F(TrainVae, LeavesAnAutoencoder) {

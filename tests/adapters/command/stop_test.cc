@@ -92,6 +92,7 @@ TemporaryFolder* Interrupted::shared_ = nullptr;
 
 TEST_F(Interrupted, BySignalsItStopsWithARunThatGoesOnBitByBit) {
   std::vector<std::string> arguments = Arguments(File("run"));
+  arguments.insert(arguments.end(), {"--threads", "3"});
   int stops = 0;
   for (const int signal : {SIGINT, SIGTERM, SIGINT}) {
     Child child(folder_, arguments);
@@ -104,6 +105,7 @@ TEST_F(Interrupted, BySignalsItStopsWithARunThatGoesOnBitByBit) {
     const auto info = ReadRunInfo(File("run") + "/run.toml");
     ASSERT_TRUE(info.ok()) << info.status();
     EXPECT_EQ(info->status, RunStatus::kStopped);
+    EXPECT_EQ(info->threads, 3);  // also where it went on without being told
     // Without --resume nothing is lost.
     EXPECT_EQ(Run(Arguments(File("run"))).code, 2);
     arguments = {"distill", "--resume", "-o", File("run"), "--quiet", "--checkpoint-seconds",

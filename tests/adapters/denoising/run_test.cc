@@ -2,6 +2,7 @@
 // should be.
 #include "adapters/denoising/run.h"
 
+#include <ATen/Parallel.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -20,6 +21,7 @@
 #include "planner/runs/run_info.h"
 #include "planner/schedule/schedule.h"
 #include "tests/adapters/command/distill_program.h"
+#include "tests/adapters/denoising/training_folder.h"
 #include "tests/adapters/network/support.h"
 #include "tests/adapters/unet/support.h"
 
@@ -30,8 +32,9 @@ using ::testing::HasSubstr;
 using testing::SmallConfig;
 using testing::TemporaryFolder;
 
-class TrainTeacher : public ::testing::Test {
+class TrainTeacher : public testing::TrainingFolder<TrainTeacherArguments> {
  protected:
+  TrainTeacher() : TrainingFolder(&RunTrainTeacher, "unet") {}
   void SetUp() override {
     nlohmann::json config = SmallConfig();
     config["in_channels"] = config["out_channels"] = 1;
@@ -46,29 +49,8 @@ class TrainTeacher : public ::testing::Test {
     arguments_.schedule = "ddpm-cosine";
     arguments_.training = {{"iterations", "8"}, {"batch", "4"},        {"seed", "3"},
                            {"samples", "6"},    {"sample-steps", "2"}, {"log-every", "3"}};
-    arguments_.threads = 1;
-    arguments_.quiet = true;
   }
-  std::string File(const std::string& name) const { return folder_.File(name); }
 
-  Outcome Run(const std::string& name, TrainTeacherArguments arguments) const {
-    arguments.output = File(name);
-    ::testing::internal::CaptureStdout();
-    ::testing::internal::CaptureStderr();
-    const int code = RunTrainTeacher(arguments);
-    Outcome outcome{code, ::testing::internal::GetCapturedStdout(), ""};
-    outcome.err = ::testing::internal::GetCapturedStderr();
-    return outcome;
-  }
-  static TrainTeacherArguments Resume() {
-    TrainTeacherArguments arguments;
-    arguments.resume = arguments.quiet = true;
-    arguments.threads = 1;
-    return arguments;
-  }
-  std::string Weights(const std::string& name) const {
-    return ReadFile(File(name) + "/unet/diffusion_pytorch_model.safetensors").value_or("missing");
-  }
   // log.csv without its times.
   std::string Losses(const std::string& name) const {
     std::istringstream in(ReadFile(File(name) + "/log.csv").value_or("missing"));
@@ -82,9 +64,6 @@ class TrainTeacher : public ::testing::Test {
     }
     return out;
   }
-
-  TemporaryFolder folder_;
-  TrainTeacherArguments arguments_;
 };
 
 TEST_F(TrainTeacher, LeavesAPipeline) {
@@ -151,6 +130,20 @@ TEST_F(TrainTeacher, StoppedAnywhereEndsBitEqual) {
   for (const char* name : {"/samples.png", "/samples-4.png"}) {
     EXPECT_EQ(ReadFile(File("parts") + name).value(), ReadFile(File("whole") + name).value());
   }
+}
+
+// Last bits depend on the number of threads, so that of the beginning counts.
+TEST_F(TrainTeacher, GoesOnWithAsManyThreads) {
+  arguments_.threads = 3;
+  arguments_.time_limit = "0";
+  ASSERT_EQ(Run("three", arguments_).code, 3);
+  at::set_num_threads(1);
+  TrainTeacherArguments resume = Resume();
+  resume.threads = 0;
+  const Outcome outcome = Run("three", resume);
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_EQ(at::get_num_threads(), 3);
+  at::set_num_threads(1);
 }
 
 TEST_F(TrainTeacher, CtrlCStops) {

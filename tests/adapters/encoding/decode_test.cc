@@ -14,6 +14,7 @@
 #include "planner/base/file.h"
 #include "planner/data/npz.h"
 #include "planner/data/samples.h"
+#include "tests/adapters/encoding/support.h"
 #include "tests/adapters/support.h"
 #include "tests/adapters/unet/support.h"
 
@@ -28,17 +29,7 @@ using ::testing::HasSubstr;
 class DecodeTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    const nlohmann::json json = {{"_class_name", "AutoencoderKL"},
-                                 {"block_out_channels", {4, 8}},
-                                 {"norm_num_groups", 2},
-                                 {"latent_channels", 2},
-                                 {"scaling_factor", 0.25},
-                                 {"shift_factor", 0.5},
-                                 {"down_block_types", {"DownEncoderBlock2D", "DownEncoderBlock2D"}},
-                                 {"up_block_types", {"UpDecoderBlock2D", "UpDecoderBlock2D"}}};
-    const auto net = vae::Autoencoder::Create(*vae::ParseConfig(json, "config.json"), 5);
-    ASSERT_TRUE(net.ok()) << net.status();
-    ASSERT_TRUE((*net)->Save(folder_.File("vae")).ok());
+    SaveSmallVae(folder_.File("vae"), 5);
     for (int i = 0; i < 7 * 2 * 4 * 4; ++i) latents_.push_back(std::sin(0.37 * i));
     Write("latents.npz", "z", {7, 2, 4, 4}, latents_);
     arguments_.input = folder_.File("latents.npz");

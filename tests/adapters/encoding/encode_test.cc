@@ -15,6 +15,7 @@
 #include "planner/base/file.h"
 #include "planner/data/npz.h"
 #include "planner/data/samples.h"
+#include "tests/adapters/encoding/support.h"
 #include "tests/adapters/support.h"
 
 namespace mergeplan::encoding {
@@ -44,17 +45,7 @@ class EncodeTest : public ::testing::Test {
     arguments_.threads = 1;
   }
   void MakeVae(const std::string& name, std::uint64_t seed) {
-    const nlohmann::json json = {{"_class_name", "AutoencoderKL"},
-                                 {"block_out_channels", {4, 8}},
-                                 {"norm_num_groups", 2},
-                                 {"latent_channels", 2},
-                                 {"scaling_factor", 0.25},
-                                 {"shift_factor", 0.5},
-                                 {"down_block_types", {"DownEncoderBlock2D", "DownEncoderBlock2D"}},
-                                 {"up_block_types", {"UpDecoderBlock2D", "UpDecoderBlock2D"}}};
-    const auto net = vae::Autoencoder::Create(*vae::ParseConfig(json, "config.json"), seed);
-    ASSERT_TRUE(net.ok()) << net.status();
-    ASSERT_TRUE((*net)->Save(folder_.File(name)).ok());
+    SaveSmallVae(folder_.File(name), seed);
   }
   void WritePixels(const std::string& name, std::vector<std::int64_t> shape,
                    const std::vector<double>& values) {
