@@ -15,44 +15,73 @@ namespace {
 
 class ManySource : public SampleSource {
  public:
-  ManySource(std::vector<std::string> paths, std::unique_ptr<SampleSource> first,
-             SamplesOptions options)
-      : paths_(std::move(paths)),
+  ManySource(std::vector<FileOfSamples> files, std::unique_ptr<SampleSource> first,
+             SamplesOptions options, std::string advice)
+      : files_(std::move(files)),
         options_(std::move(options)),
+        advice_(std::move(advice)),
         shape_(first->shape()),
         pixels_(first->is_pixels()),
-        now_(std::move(first)) {}
+        size_(0),
+        now_(std::move(first)) {
+    for (const FileOfSamples& file : files_) {
+      size_ = size_ && file.samples ? std::optional(*size_ + *file.samples) : std::nullopt;
+    }
+  }
 
   const std::vector<std::int64_t>& shape() const override { return shape_; }
   bool is_pixels() const override { return pixels_; }
-  std::optional<std::int64_t> size() const override { return std::nullopt; }
+  std::optional<std::int64_t> size() const override { return size_; }
   std::int64_t skipped() const override { return skipped_ + (now_ ? now_->skipped() : 0); }
+
   absl::StatusOr<int> Read(absl::Span<double> rows) override {
-    while (now_ != nullptr) {
+    while (at_ < files_.size()) {
+      MP_RETURN_IF_ERROR(Open());
       MP_ASSIGN_OR_RETURN(const int got, now_->Read(rows));
       if (got > 0) return got;
-      skipped_ += now_->skipped();
-      now_ = nullptr;
-      if (next_ == paths_.size()) break;
-      MP_ASSIGN_OR_RETURN(now_, OpenSamples(paths_[next_], options_));
-      if (now_->shape() != shape_ || now_->is_pixels() != pixels_) {
-        return absl::InvalidArgumentError(
-            absl::StrCat(paths_[next_], ": has samples of the shape ", ShapeText(now_->shape()),
-                         now_->is_pixels() ? " of pixels" : "", ", expected ", ShapeText(shape_),
-                         pixels_ ? " of pixels" : "", " as in ", paths_.front()));
-      }
-      ++next_;
+      Next();
     }
     return 0;
   }
 
+  absl::Status Skip(std::int64_t count) override {
+    if (!size_) return SampleSource::Skip(count);
+    while (count > 0 && at_ < files_.size()) {
+      if (count < *files_[at_].samples) {
+        MP_RETURN_IF_ERROR(Open());
+        return now_->Skip(count);
+      }
+      count -= *files_[at_].samples;
+      Next();
+    }
+    return absl::OkStatus();
+  }
+
  private:
-  std::vector<std::string> paths_;
+  absl::Status Open() {
+    if (now_ != nullptr) return absl::OkStatus();
+    const std::string& path = files_[at_].path;
+    MP_ASSIGN_OR_RETURN(now_, OpenSamples(path, options_));
+    if (now_->shape() == shape_ && now_->is_pixels() == pixels_) return absl::OkStatus();
+    return absl::InvalidArgumentError(
+        absl::StrCat(path, ": has samples of the shape ", ShapeText(now_->shape()),
+                     now_->is_pixels() ? " of pixels" : "", ", expected ", ShapeText(shape_),
+                     pixels_ ? " of pixels" : "", " as in ", files_.front().path, advice_));
+  }
+  void Next() {
+    skipped_ += now_ == nullptr ? 0 : now_->skipped();
+    now_ = nullptr;
+    ++at_;
+  }
+
+  std::vector<FileOfSamples> files_;
   SamplesOptions options_;
+  std::string advice_;
   std::vector<std::int64_t> shape_;
   bool pixels_;
-  std::unique_ptr<SampleSource> now_;
-  std::size_t next_ = 1;
+  std::optional<std::int64_t> size_;
+  std::unique_ptr<SampleSource> now_;  // of files_[at_]; null: not yet opened
+  std::size_t at_ = 0;
   std::int64_t skipped_ = 0;
 };
 
@@ -71,11 +100,20 @@ absl::StatusOr<std::vector<std::string>> FilesLike(const std::string& pattern) {
   return out;
 }
 
+absl::StatusOr<std::unique_ptr<SampleSource>> OpenFiles(std::vector<FileOfSamples> files,
+                                                        const SamplesOptions& options,
+                                                        const std::string& advice) {
+  MP_ASSIGN_OR_RETURN(std::unique_ptr<SampleSource> first,
+                      OpenSamples(files.front().path, options));
+  return std::make_unique<ManySource>(std::move(files), std::move(first), options, advice);
+}
+
 absl::StatusOr<std::unique_ptr<SampleSource>> OpenGlob(const std::string& pattern,
                                                        const SamplesOptions& options) {
   MP_ASSIGN_OR_RETURN(std::vector<std::string> paths, FilesLike(pattern));
-  MP_ASSIGN_OR_RETURN(std::unique_ptr<SampleSource> first, OpenSamples(paths.front(), options));
-  return std::make_unique<ManySource>(std::move(paths), std::move(first), options);
+  std::vector<FileOfSamples> files;
+  for (std::string& path : paths) files.push_back({std::move(path), std::nullopt});
+  return OpenFiles(std::move(files), options);
 }
 
 }  // namespace mergeplan

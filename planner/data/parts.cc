@@ -3,7 +3,6 @@
 #include <toml++/toml.h>
 
 #include <algorithm>
-#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <optional>
@@ -15,7 +14,7 @@
 #include "absl/strings/str_format.h"
 #include "planner/base/file.h"
 #include "planner/base/status_macros.h"
-#include "planner/data/npy.h"
+#include "planner/data/many.h"
 #include "planner/data/safetensors.h"
 
 namespace mergeplan {
@@ -23,74 +22,6 @@ namespace {
 
 constexpr char kFinished[] = "latents.toml";
 constexpr char kBegun[] = "encode.toml";
-
-struct Part {
-  std::string path;
-  std::int64_t samples = 0;
-};
-
-class PartsSource : public SampleSource {
- public:
-  PartsSource(std::vector<Part> parts, std::int64_t samples, std::unique_ptr<SampleSource> first,
-              SamplesOptions options)
-      : parts_(std::move(parts)),
-        samples_(samples),
-        options_(std::move(options)),
-        shape_(first->shape()),
-        now_(std::move(first)) {}
-
-  const std::vector<std::int64_t>& shape() const override { return shape_; }
-  bool is_pixels() const override { return false; }
-  std::optional<std::int64_t> size() const override { return samples_; }
-  std::int64_t skipped() const override {
-    return skipped_ + (now_ == nullptr ? 0 : now_->skipped());
-  }
-
-  absl::StatusOr<int> Read(absl::Span<double> rows) override {
-    while (at_ < parts_.size()) {
-      MP_RETURN_IF_ERROR(Open());
-      MP_ASSIGN_OR_RETURN(const int got, now_->Read(rows));
-      if (got > 0) return got;
-      Next();
-    }
-    return 0;
-  }
-
-  absl::Status Skip(std::int64_t count) override {
-    while (count > 0 && at_ < parts_.size()) {
-      if (count < parts_[at_].samples) {
-        MP_RETURN_IF_ERROR(Open());
-        return now_->Skip(count);
-      }
-      count -= parts_[at_].samples;
-      Next();
-    }
-    return absl::OkStatus();
-  }
-
- private:
-  absl::Status Open() {
-    if (now_ != nullptr) return absl::OkStatus();
-    MP_ASSIGN_OR_RETURN(now_, OpenSamples(parts_[at_].path, options_));
-    if (now_->shape() == shape_) return absl::OkStatus();
-    return absl::DataLossError(absl::StrCat(
-        parts_[at_].path, ": has samples of the shape ", ShapeText(now_->shape()), ", expected ",
-        ShapeText(shape_), " as in ", parts_.front().path, "; encode again"));
-  }
-  void Next() {
-    skipped_ += now_ == nullptr ? 0 : now_->skipped();
-    now_ = nullptr;
-    ++at_;
-  }
-
-  std::vector<Part> parts_;
-  std::int64_t samples_;
-  SamplesOptions options_;
-  std::vector<std::int64_t> shape_;
-  std::unique_ptr<SampleSource> now_;  // of parts_[at_]; null: not yet opened
-  std::size_t at_ = 0;
-  std::int64_t skipped_ = 0;
-};
 
 bool IsFileIn(const std::string& folder, const char* name) {
   std::error_code ec;
@@ -127,10 +58,10 @@ absl::StatusOr<std::unique_ptr<SampleSource>> OpenPartsFolder(const std::string&
   if (options.array.empty()) options.array = "latents";
   const std::string about = absl::StrCat(path, "/", kFinished);
   MP_ASSIGN_OR_RETURN(const std::int64_t samples, SamplesOf(about));
-  std::vector<Part> parts;
+  std::vector<FileOfSamples> parts;
   std::int64_t found = 0;
   while (found < samples) {
-    Part part;
+    FileOfSamples part;
     part.path = absl::StrFormat("%s/part-%06d.safetensors", path, parts.size());
     MP_ASSIGN_OR_RETURN(const auto file, SafetensorsFile::Open(part.path));
     const auto& entries = file->entries();
@@ -139,21 +70,19 @@ absl::StatusOr<std::unique_ptr<SampleSource>> OpenPartsFolder(const std::string&
     });
     // One that is not there is what OpenSamples says below, with the names of the others.
     if (entry != entries.end() && !entry->shape.empty()) part.samples = entry->shape.front();
-    if (part.samples == 0) {
+    if (part.samples.value_or(0) == 0) {
       MP_RETURN_IF_ERROR(OpenSamples(part.path, options).status());
       return absl::DataLossError(
           absl::StrCat(part.path, ": holds no samples, expected some; encode again"));
     }
-    found += part.samples;
+    found += *part.samples;
     parts.push_back(std::move(part));
   }
   if (found != samples) {
     return absl::DataLossError(absl::StrCat(path, ": its parts hold ", found, " samples, ", about,
                                             " says ", samples, "; encode again"));
   }
-  MP_ASSIGN_OR_RETURN(std::unique_ptr<SampleSource> first,
-                      OpenSamples(parts.front().path, options));
-  return std::make_unique<PartsSource>(std::move(parts), samples, std::move(first), options);
+  return OpenFiles(std::move(parts), options, "; encode again");
 }
 
 }  // namespace mergeplan
