@@ -95,7 +95,7 @@ TEST(Choices, TheTimeLimitIsSharedAndStopsWithUsableRows) {
   std::string list = "0.5";
   for (int k = 1; k < 80; ++k) absl::StrAppend(&list, ",", 0.5 + 0.02 * k);
   const json all = Answer("plan --variances " + list +
-                              " -T 48,64 --schedule cosine,flow -s 1.6 --gap 0 --time-limit 0.04",
+                              " -T 48,64 --schedule cosine,flow -s 1.6 --gap 0 --time-limit 0.001",
                           3);
   ASSERT_EQ(all["combinations"].size(), 4U);
   for (const json& row : all["combinations"]) {

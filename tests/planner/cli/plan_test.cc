@@ -118,7 +118,7 @@ TEST(PlanCommand, TimeLimitStopsWithAUsableResult) {
   for (int k = 1; k < 80; ++k) absl::StrAppend(&list, ",", 0.5 + 0.02 * k);
   const Outcome run =
       RunMergeplan("plan --variances " + list +
-                   " -T 64 --schedule cosine -s 1.6 --gap 0 --time-limit 0.01 --json");
+                   " -T 64 --schedule cosine -s 1.6 --gap 0 --time-limit 0.001 --json");
   EXPECT_EQ(run.code, 3) << run.err;
   const json plan = json::parse(run.out);
   EXPECT_EQ(plan["status"], "time_limit");
