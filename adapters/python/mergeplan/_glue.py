@@ -126,6 +126,32 @@ def numbers(x):
     return numpy.ascontiguousarray(x, dtype=numpy.float64)
 
 
+def moments(x):
+    """(count, shape, mean, m2, m3, m4, comoment) of mergeplan.torch.LatentMoments or anything like it; flat arrays or None."""
+    names = ("count", "shape", "mean", "m2", "m3", "m4", "comoment")
+    get = x.get if isinstance(x, dict) else lambda name, otherwise: getattr(x, name, otherwise)
+    missing = [name for name in names[:4] if get(name, None) is None]
+    if missing:
+        if get("count", None) == 0:
+            raise ValueError("moments: are of 0 samples, expected at least 2")
+        raise ValueError(
+            f"moments: is a {type(x).__name__} without {', '.join(missing)}, expected mergeplan.torch.LatentMoments, or an "
+            "object or dict with count, shape, mean, m2 and, where they are known, m3, m4, comoment"
+        )
+    count, shape = get("count", None), get("shape", None)
+    try:
+        head = (int(count), [int(axis) for axis in shape])
+    except (TypeError, ValueError):
+        raise ValueError(f"moments: count is {count!r} and shape {shape!r}, expected a whole number and a tuple of them") from None
+    if head[0] != count:
+        raise ValueError(f"moments: count is {count!r}, expected a whole number")
+    arrays = []
+    for name in names[2:]:
+        value = get(name, None)
+        arrays.append(None if value is None else numbers(value).reshape(-1))
+    return (*head, *arrays)
+
+
 def _plain(x):
     if hasattr(x, "tolist"):
         return x.tolist()

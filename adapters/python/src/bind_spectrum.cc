@@ -23,6 +23,7 @@
 #include "planner/spectrum/channels.h"
 #include "planner/spectrum/estimate.h"
 #include "planner/spectrum/figures.h"
+#include "planner/spectrum/from_moments.h"
 #include "planner/spectrum/merge.h"
 #include "planner/spectrum/shrinkage.h"
 
@@ -183,6 +184,26 @@ SpectrumValue FromArrays(const nb::callable& open, const EstimateArguments& argu
   return ValueOrRaise(InBasis(ValueOrRaise(std::move(spectrum)), arguments.basis));
 }
 
+SpectrumValue FromMoments(const nb::object& moments, const EstimateArguments& arguments) {
+  EstimateOptions options = ValueOrRaise(OptionsOf(arguments));
+  using Array = std::optional<NumpyArray>;
+  auto [count, shape, mean, m2, m3, m4, comoment] =
+      nb::cast<std::tuple<std::int64_t, std::vector<std::int64_t>, NumpyArray, NumpyArray, Array,
+                          Array, Array>>(Glue("moments")(moments));
+  const auto copy = [](const Array& array) { return array ? Copy(*array) : std::vector<double>(); };
+  CentralMoments given{count,    std::move(shape), Copy(mean),    Copy(m2),
+                       copy(m3), copy(m4),         copy(comoment)};
+  absl::StatusOr<Spectrum> made = absl::InternalError("not run");
+  {
+    const nb::gil_scoped_release release;
+    made = SpectrumFromMoments(std::move(given), options);
+  }
+  if (absl::IsInvalidArgument(made.status())) {
+    made = absl::InvalidArgumentError(absl::StrCat("moments: ", made.status().message()));
+  }
+  return ValueOrRaise(InBasis(ValueOrRaise(std::move(made)), arguments.basis));
+}
+
 SpectrumValue Merge(const std::vector<const SpectrumValue*>& parts) {
   std::vector<Spectrum> spectra;
   for (const SpectrumValue* part : parts) {
@@ -290,6 +311,28 @@ void BindSpectrum(nb::module_& module) {
           "skip_nonfinite"_a = false, "second_pass"_a = nb::none(), "confidence"_a = 0.95,
           "off_diagonal"_a = 0.01, "threads"_a = 0, "shrink"_a = "none", "bootstrap"_a = 0,
           "seed"_a = 1, "name"_a = "latents", "progress"_a = nb::none(), kFromLatentsDoc)
+      .def_static(
+          "from_moments",
+          [](const nb::object& moments, std::string basis, double confidence, double off_diagonal,
+             int threads, std::string shrink, std::string name) {
+            EstimateArguments arguments;
+            arguments.basis = std::move(basis);
+            arguments.name = std::move(name);
+            arguments.second_pass = false;
+            arguments.confidence = confidence;
+            arguments.off_diagonal = off_diagonal;
+            arguments.threads = threads;
+            arguments.shrink = std::move(shrink);
+            return FromMoments(moments, arguments);
+          },
+          "moments"_a, nb::kw_only(), "basis"_a = "auto", "confidence"_a = 0.95,
+          "off_diagonal"_a = 0.01, "threads"_a = 0, "shrink"_a = "none", "name"_a = "moments",
+          "The spectrum of samples whose moments were computed elsewhere: "
+          "mergeplan.torch.LatentMoments\n(on a GPU, over processes), or an object or dict with "
+          "count, shape (of a sample), mean, m2, m3, m4\n(sums of powers of the deviations from "
+          "the mean, shape (d,)) and comoment (sums of their products,\nshape (d, d)). m3 with "
+          "m4, and comoment may be None: then intervals are those of normal data, and\nthere is "
+          "only the diagonal basis. O(d^3) for the principal directions.")
       .def(
           "merge",
           [](const nb::handle self, const nb::args& others) {

@@ -2,12 +2,14 @@
 
 from .calibrate import Calibration, calibrate
 from .distiller import Batch, MergeDistiller, Round, call_network
+from .moments import LatentMoments
 from .records import MergeRecord
 from .snapshots import Snapshots
 
 __all__ = [
     "Batch",
     "Calibration",
+    "LatentMoments",
     "MergeDistiller",
     "MergeRecord",
     "Round",

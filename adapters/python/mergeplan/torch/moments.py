@@ -1,0 +1,172 @@
+"""Moments of latents where they lie: on any device, over any number of processes."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+
+_CHUNK = 1 << 23  # numbers that are widened to float64 at once
+
+
+class LatentMoments:
+    """Mean, central moments up to the fourth and the covariance of latents, summed on their device in float64.
+
+    For latents that are on a GPU already, or that several processes see a part of each:
+
+        moments = mergeplan.torch.LatentMoments()
+        for x, _ in loader:
+            moments.update(vae.encode(x.cuda()).latent_dist.mode())
+        moments.all_reduce()                                     # where there are several processes
+        spectrum = mergeplan.Spectrum.from_moments(moments)
+
+    covariance=False keeps the moments of single dimensions only: d numbers instead of d^2. Batches are centred on their own
+    mean and joined by the pairwise formulas of Chan, Golub and LeVeque and of Pebay, so a large common offset costs no digits.
+    """
+
+    def __init__(self, covariance: bool = True):
+        self.covariance = bool(covariance)
+        self.count = 0
+        self.shape: tuple[int, ...] | None = None
+        self.mean = self.m2 = self.m3 = self.m4 = self.comoment = None
+
+    def update(self, latents: torch.Tensor) -> None:
+        """Adds a batch of shape (n, ...), any real dtype. ValueError where a value is not finite (nothing is added then) or the
+        shape of a sample is not that of the first batch."""
+        if not isinstance(latents, torch.Tensor):
+            raise TypeError(f"latents: is a {type(latents).__name__}, expected a torch.Tensor")
+        if latents.ndim < 2 or latents.numel() == 0 and latents.shape[0] > 0:
+            raise ValueError(f"latents: has the shape {tuple(latents.shape)}, expected (n, ...) with at least one number a sample")
+        if latents.is_complex():
+            raise ValueError(f"latents: is of {latents.dtype}, expected real numbers")
+        shape = tuple(latents.shape[1:])
+        if self.shape is not None and shape != self.shape:
+            raise ValueError(f"latents: has samples of shape {shape}, expected {self.shape} as in the first batch")
+        if latents.shape[0] == 0:
+            return
+        rows = latents.detach().flatten(1)
+        if rows.device.type == "mps":  # has no float64
+            rows = rows.cpu()
+        part = LatentMoments(self.covariance)
+        for chunk in rows.split(max(1, _CHUNK // rows.shape[1])):
+            part._join(*_moments(chunk.double(), self.covariance))
+        broken = ~torch.isfinite(part.mean + part.m2)
+        if bool(broken.any()):
+            at = int(broken.nonzero()[0])
+            raise ValueError(f"latents: hold a value that is not finite, or too large to be squared, in dimension {at}")
+        self.shape = shape
+        self._join(part.count, part.mean, part.m2, part.m3, part.m4, part.comoment)
+
+    def merge(self, other: "LatentMoments") -> None:
+        """Adds the samples behind `other`, which must be others than those behind this one."""
+        if not isinstance(other, LatentMoments):
+            raise TypeError(f"other: is a {type(other).__name__}, expected LatentMoments")
+        if other is self:
+            raise ValueError("other: is this one itself, expected the moments of other samples")
+        if other.covariance != self.covariance:
+            raise ValueError(f"other: has covariance={other.covariance}, expected {self.covariance} as this one")
+        if other.count == 0:
+            return
+        if self.shape is not None and other.shape != self.shape:
+            raise ValueError(f"other: is of samples of shape {other.shape}, expected {self.shape}")
+        self.shape = other.shape
+        self._join(other.count, other.mean, other.m2, other.m3, other.m4, other.comoment)
+
+    def all_reduce(self, group=None) -> None:
+        """Of every process of a torch.distributed group: afterwards each has the moments of all samples, equal bit by bit.
+
+        A DistributedSampler repeats samples where their number is not a multiple of the processes'; those are then counted twice
+        (drop_last=True leaves them out instead). A process without samples takes part."""
+        distributed = torch.distributed
+        if not (distributed.is_available() and distributed.is_initialized()):
+            raise RuntimeError("all_reduce: there is no process group; call torch.distributed.init_process_group first")
+        world = distributed.get_world_size(group)
+        told = [None] * world
+        distributed.all_gather_object(told, (self.count, self.shape, self.covariance), group=group)
+        shapes = {shape for count, shape, _ in told if count > 0}
+        if len(shapes) > 1 or len({covariance for _, _, covariance in told}) > 1:
+            raise ValueError(f"all_reduce: the processes have (samples, shape, covariance) {told}, expected one shape and one kind")
+        if not shapes:
+            return
+        (shape,) = shapes
+        d = math.prod(shape)
+        device = self._device(group)
+        sizes = [d] * 4 + ([d * d] if self.covariance else [])
+        mine = torch.zeros(sum(sizes), dtype=torch.float64, device=device)
+        if self.count:
+            parts = [self.mean, self.m2, self.m3, self.m4] + ([self.comoment] if self.covariance else [])
+            mine.copy_(torch.cat([part.to(device).flatten() for part in parts]))
+        total = LatentMoments(self.covariance)
+        total.shape = shape
+        for rank in range(world):  # one after the other: d^2 numbers of all of them need not lie here at once
+            if told[rank][0] == 0:
+                continue
+            sent = mine.clone() if rank == distributed.get_rank(group) else torch.empty_like(mine)
+            source = distributed.get_global_rank(group, rank) if group is not None else rank
+            distributed.broadcast(sent, src=source, group=group)
+            split = list(sent.split(sizes))
+            comoment = split[4].view(d, d) if self.covariance else None
+            total._join(told[rank][0], split[0], split[1], split[2], split[3], comoment)
+        self.load_state_dict(total.state_dict())
+
+    def state_dict(self) -> dict:
+        """Everything, for a checkpoint; tensors stay on their device."""
+        names = ("covariance", "count", "shape", "mean", "m2", "m3", "m4", "comoment")
+        return {name: getattr(self, name) for name in names}
+
+    def load_state_dict(self, state: dict) -> None:
+        """Takes up what state_dict gave. ValueError where a name is missing or unknown."""
+        expected = set(self.state_dict())
+        if set(state) != expected:
+            raise ValueError(f"state: has the names {sorted(state)}, expected {sorted(expected)}")
+        for name, value in state.items():
+            setattr(self, name, value)
+
+    def __repr__(self) -> str:
+        return f"<LatentMoments of {self.count} samples of shape {self.shape}>"
+
+    def _device(self, group) -> torch.device:
+        backend = torch.distributed.get_backend(group)
+        if backend == "nccl":
+            return torch.device("cuda", torch.cuda.current_device())
+        return torch.device("cpu")
+
+    def _join(self, count, mean, m2, m3, m4, comoment) -> None:
+        if self.count == 0:
+            self.count, self.mean, self.m2, self.m3, self.m4, self.comoment = count, mean, m2, m3, m4, comoment
+            return
+        mean, m2, m3, m4 = (x.to(self.mean.device) for x in (mean, m2, m3, m4))
+        a, n = self.count, self.count + count
+        fa, fb = a / n, count / n
+        delta = mean - self.mean
+        square = delta * delta
+        # Fourth before third before second: each needs the old lower ones. New tensors each time: what a checkpoint or another
+        # object holds does not change.
+        self.m4 = (
+            self.m4
+            + m4
+            + square * square * (a * fb * (fa * fa - fa * fb + fb * fb))
+            + 6 * square * (fa * fa * m2 + fb * fb * self.m2)
+            + 4 * delta * (fa * m3 - fb * self.m3)
+        )
+        self.m3 = self.m3 + m3 + square * delta * (a * fb * (fa - fb)) + 3 * delta * (fa * m2 - fb * self.m2)
+        self.m2 = self.m2 + m2 + square * (a * fb)
+        self.mean = self.mean + delta * fb
+        if comoment is not None:
+            comoment = comoment.to(self.mean.device)
+            self.comoment = torch.addr(self.comoment + comoment, delta, delta, alpha=a * fb)
+        self.count = n
+
+
+def _moments(x: torch.Tensor, covariance: bool):
+    """Of float64 rows (n, d): the first sample is taken off before the mean is, which is exact where it matters."""
+    shift = x[0]
+    x = x - shift
+    mean = x.mean(0)
+    x = x - mean
+    square = x * x
+    comoment = x.T @ x if covariance else None
+    m2 = square.sum(0)
+    if covariance:  # the same numbers in both
+        comoment.diagonal().copy_(m2)
+    return len(x), mean + shift, m2, (square * x).sum(0), (square * square).sum(0), comoment

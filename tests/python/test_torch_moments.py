@@ -1,0 +1,156 @@
+"""Moments summed by torch, in one process and in several, against one pass of the planner."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import mergeplan
+import numpy as np
+import pytest
+import torch
+from mergeplan.torch import LatentMoments
+
+HERE = Path(__file__).parent
+
+
+def latents(n=600, offset=0.0, dtype=torch.float32):
+    generator = torch.Generator().manual_seed(3)
+    mix = torch.randn(12, 12, generator=generator, dtype=torch.float64)
+    x = (torch.rand(n, 12, generator=generator, dtype=torch.float64) ** 2) @ mix + offset
+    return x.reshape(n, 3, 2, 2).to(dtype)
+
+
+def moments_of(batches, **options):
+    moments = LatentMoments(**options)
+    for batch in batches:
+        moments.update(batch)
+    return moments
+
+
+def assert_same(ours, whole, tolerance=1e-11):
+    assert ours.samples == whole.samples
+    for basis in ("diagonal", "dct", "pca"):
+        a, b = ours.in_basis(basis), whole.in_basis(basis)
+        np.testing.assert_allclose(a.variances, b.variances, rtol=tolerance)
+        np.testing.assert_allclose(a.variances_high, b.variances_high, rtol=tolerance)
+    np.testing.assert_allclose(ours.mean, whole.mean, rtol=1e-14)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("sizes", [(600,), (1, 599), (100, 0, 37, 463)])
+def test_moments_are_those_of_one_pass(dtype, sizes):
+    x = latents(dtype=dtype)
+    whole = mergeplan.Spectrum.from_latents(x, second_pass=False)
+    assert_same(mergeplan.Spectrum.from_moments(moments_of(x.split(sizes))), whole)
+
+
+def test_large_offsets_and_small_chunks(monkeypatch):
+    import mergeplan.torch.moments as module
+
+    monkeypatch.setattr(module, "_CHUNK", 50)
+    x = latents(offset=1e6, dtype=torch.float64)
+    whole = mergeplan.Spectrum.from_latents(x, second_pass=False)
+    assert_same(mergeplan.Spectrum.from_moments(moments_of(x.split(200))), whole, tolerance=1e-8)
+
+
+def test_merging_and_a_checkpoint(tmp_path):
+    x = latents()
+    a, b = moments_of([x[:250]]), moments_of([x[250:]])
+    torch.save(a.state_dict(), tmp_path / "a.pt")
+    again = LatentMoments()
+    again.load_state_dict(torch.load(tmp_path / "a.pt"))
+    again.merge(b)
+    again.merge(LatentMoments())
+    a.merge(b)
+    assert torch.equal(a.comoment, again.comoment) and torch.equal(a.m4, again.m4)
+    assert_same(mergeplan.Spectrum.from_moments(a), mergeplan.Spectrum.from_latents(x, second_pass=False))
+
+
+def test_without_covariance_there_is_the_diagonal_only():
+    x = latents()
+    spectrum = mergeplan.Spectrum.from_moments(moments_of([x], covariance=False))
+    whole = mergeplan.Spectrum.from_latents(x, basis="diagonal")
+    np.testing.assert_allclose(spectrum.variances, whole.variances, rtol=1e-12)
+    np.testing.assert_allclose(spectrum.variances_low, whole.variances_low, rtol=1e-11)
+
+
+def test_moments_of_numpy_by_name():
+    x = latents(dtype=torch.float64).numpy().reshape(600, 12)
+    y = x - x.mean(0)
+    given = {"count": 600, "shape": (12,), "mean": x.mean(0), "m2": (y**2).sum(0), "comoment": y.T @ y}
+    spectrum = mergeplan.Spectrum.from_moments(given, basis="pca")
+    np.testing.assert_allclose(np.sort(spectrum.variances), np.linalg.eigvalsh(np.cov(x.T)), rtol=1e-11)
+
+
+def test_wrong_input_is_named_and_adds_nothing():
+    moments = moments_of([latents()])
+    before = moments.m2.clone()
+    broken = latents(4)
+    broken[2, 1, 0, 1] = float("nan")
+    for x, words in [
+        (broken, "not finite.*in dimension 5"),
+        (latents(4).reshape(4, 12), r"shape \(12,\), expected \(3, 2, 2\)"),
+        (torch.zeros(5), r"has the shape \(5,\)"),
+        (torch.zeros(5, 3, 2, 2, dtype=torch.complex64), "complex64"),
+    ]:
+        with pytest.raises(ValueError, match=words):
+            moments.update(x)
+    with pytest.raises(TypeError, match="ndarray"):
+        moments.update(np.zeros((5, 3)))
+    assert moments.count == 600 and torch.equal(moments.m2, before)
+    with pytest.raises(ValueError, match="this one itself"):
+        moments.merge(moments)
+    with pytest.raises(ValueError, match="covariance=False, expected True"):
+        moments.merge(LatentMoments(covariance=False))
+    with pytest.raises(RuntimeError, match="init_process_group"):
+        moments.all_reduce()
+    with pytest.raises(ValueError, match="of 0 samples"):
+        mergeplan.Spectrum.from_moments(LatentMoments())
+    with pytest.raises(ValueError, match="of 1 samples"):
+        mergeplan.Spectrum.from_moments(moments_of([latents(1)]))
+    with pytest.raises(ValueError, match="is a list without count"):
+        mergeplan.Spectrum.from_moments([1, 2])
+    with pytest.raises(ValueError, match="m2 is -1 in dimension 0"):
+        mergeplan.Spectrum.from_moments({"count": 3, "shape": (1,), "mean": [0], "m2": [-1]})
+    with pytest.raises(ValueError, match="count is 2.5"):
+        mergeplan.Spectrum.from_moments({"count": 2.5, "shape": (1,), "mean": [0], "m2": [1]})
+
+
+RANK = """
+import sys
+import torch
+import torch.distributed as dist
+from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
+sys.path.insert(0, sys.argv[1])
+from mergeplan.torch import LatentMoments
+from test_torch_moments import latents
+rank, world, folder = int(sys.argv[2]), 3, sys.argv[4]
+dist.init_process_group("gloo", init_method="file://" + folder + "/store", rank=rank, world_size=world)
+data = TensorDataset(latents())  # 600 samples, 200 for each
+moments = LatentMoments()
+for (x,) in DataLoader(data, batch_size=64, sampler=DistributedSampler(data, shuffle=True)):
+    moments.update(x)
+moments.all_reduce()
+few = LatentMoments(covariance=False)  # one process has nothing
+if rank != 1:
+    few.update(latents()[rank * 300 // 2 : (rank + 2) * 300 // 2])
+few.all_reduce()
+torch.save([moments.state_dict(), few.state_dict()], f"{folder}/{rank}.pt")
+dist.destroy_process_group()
+"""
+
+
+def test_processes_with_a_distributed_sampler(tmp_path):
+    command = [sys.executable, "-c", RANK, str(HERE)]
+    running = [subprocess.Popen([*command, str(rank), "3", str(tmp_path)], stderr=subprocess.PIPE) for rank in range(3)]
+    for process in running:
+        _, errors = process.communicate(timeout=200)
+        assert process.returncode == 0, errors.decode()[-3000:]
+    (whole, few), *others = [torch.load(tmp_path / f"{rank}.pt") for rank in range(3)]
+    for other, other_few in others:
+        assert all(torch.equal(whole[name], other[name]) for name in ("mean", "m2", "m3", "m4", "comoment"))
+        assert torch.equal(few["m4"], other_few["m4"])
+    assert_same(mergeplan.Spectrum.from_moments(whole), mergeplan.Spectrum.from_latents(latents(), second_pass=False))
+    assert few["count"] == 600 and few["comoment"] is None
+    again = mergeplan.Spectrum.from_latents(latents(), basis="diagonal")
+    np.testing.assert_allclose(mergeplan.Spectrum.from_moments(few).variances, again.variances, rtol=1e-12)
