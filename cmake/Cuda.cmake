@@ -1,4 +1,4 @@
-# CUDA kernels of the search (planner/search/cuda), optional:
+# CUDA kernels (planner/search/cuda, adapters/linear/cuda), optional:
 #   MERGEPLAN_CUDA=AUTO (default)  where nvcc is found: $CUDACXX, the bin folders of $CUDA_PATH and
 #                                  $CUDAToolkit_ROOT, $PATH. Sanitizer builds do without.
 #   MERGEPLAN_CUDA=ON              nvcc must be there
@@ -6,7 +6,7 @@
 # MERGEPLAN_CUDA_ARCHITECTURES lists the architectures with machine code of their own; newer devices
 # translate the last one's PTX.
 #
-# CUDA is not made a language of the project: one file needs nvcc, and the language would bring its
+# CUDA is not made a language of the project: few files need nvcc, and the language would bring its
 # libraries and flags into the link of every program, LibTorch's among them. The runtime is linked
 # statically and looks for the driver when it is first used, so a program starts without either.
 #

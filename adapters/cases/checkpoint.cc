@@ -89,7 +89,6 @@ absl::Status WriteCheckpoint(const ExecutorState& state, const std::string& fing
   const ActiveTraining& active = state.active;
   if (!active.merges.empty()) {
     const auto group = static_cast<std::int64_t>(active.merges.size());
-    const auto streams = static_cast<std::int64_t>(active.state.generators.size());
     npz.Add("active", {group}, std::vector<double>(active.merges.begin(), active.merges.end()),
             Type::kInt64);
     npz.Add("active_updates", {1}, {static_cast<double>(active.state.updates)}, Type::kInt64);
@@ -103,14 +102,6 @@ absl::Status WriteCheckpoint(const ExecutorState& state, const std::string& fing
       const std::vector<double>& values = active.state.*member;
       if (values.empty()) continue;
       npz.Add(name, {group, static_cast<std::int64_t>(values.size()) / group}, values);
-    }
-    if (streams > 0) {
-      std::vector<double> bytes;
-      for (const std::vector<std::uint8_t>& generator : active.state.generators) {
-        bytes.insert(bytes.end(), generator.begin(), generator.end());
-      }
-      npz.Add("active_generators", {streams, static_cast<std::int64_t>(bytes.size()) / streams},
-              bytes, Type::kUint8);
     }
   }
   return npz.Write(path);
@@ -167,6 +158,12 @@ absl::StatusOr<ExecutorState> ReadCheckpoint(const std::string& fingerprint,
   const std::int64_t group = active.shape[0];
   MP_ASSIGN_OR_RETURN(const NpyArray updates, ReadShaped(path, "active_updates", {1}));
   MP_ASSIGN_OR_RETURN(const NpyArray spent, ReadShaped(path, "active_seconds", {1}));
+  if (has("active_generators")) {
+    return absl::DataLossError(
+        absl::StrCat(path,
+                     ": holds active_generators, as versions wrote that drew other noise on a "
+                     "device than on the processor; train again from the beginning"));
+  }
   MP_ASSIGN_OR_RETURN(NpyArray parameters, ReadShaped(path, "active_parameters", {group, -1}));
   MP_ASSIGN_OR_RETURN(NpyArray curve, ReadShaped(path, "active_curve", {group, -1}));
   for (const double merge : active.values) state.active.merges.push_back(static_cast<int>(merge));
@@ -178,15 +175,6 @@ absl::StatusOr<ExecutorState> ReadCheckpoint(const std::string& fingerprint,
     if (!has(name)) continue;
     MP_ASSIGN_OR_RETURN(NpyArray moments, ReadShaped(path, name, {group, -1}));
     state.active.state.*member = std::move(moments.values);
-  }
-  if (!has("active_generators")) return state;
-  MP_ASSIGN_OR_RETURN(const NpyArray generators, ReadShaped(path, "active_generators", {-1, -1}));
-  for (std::int64_t s = 0; s < generators.shape[0]; ++s) {
-    const std::vector<double> row = Row(generators, s);
-    std::vector<std::uint8_t> bytes(row.size());
-    std::transform(row.begin(), row.end(), bytes.begin(),
-                   [](double v) { return static_cast<std::uint8_t>(v); });
-    state.active.state.generators.push_back(std::move(bytes));
   }
   return state;
 }

@@ -15,8 +15,8 @@ namespace mergeplan {
 // Arrays: format, fingerprint, and per merge of the plan trained, value, curve, losses (initial,
 // final), seconds, counts (updates, teacher calls); while merges are in training also active (their
 // numbers), active_updates, active_seconds, active_parameters, active_curve, where the optimizer
-// has them active_first, active_second, active_average (momentum or the moments; the EMA), and for
-// CUDA active_generators. The noise of the CPU needs no more than the number of updates.
+// has them active_first, active_second, active_average (momentum or the moments; the EMA). The
+// noise needs no more than the number of updates.
 
 // Written beside and renamed: a run killed while it writes still has the checkpoint before.
 absl::Status WriteCheckpoint(const ExecutorState& state, const std::string& fingerprint,

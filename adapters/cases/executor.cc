@@ -42,10 +42,14 @@ absl::StatusOr<Executor> Executor::Create(const Model& model, const Plan& plan,
   trainer_options.threads = options.threads;
   trainer_options.communicator = options.communicator;
   trainer_options.recipe = options.recipe;
+  if (options.device.cuda) {
+    trainer_options.unit_sums = [index = options.device.index](const UnitSumsShape& shape) {
+      return CudaUnitSums(shape, index);
+    };
+  }
   trainer_options = WithBudget(trainer_options, model.budget());
   MP_RETURN_IF_ERROR(
       options.recipe.Validate(trainer_options.updates, trainer_options.feature_norm));
-  MP_RETURN_IF_ERROR(CheckRecipe(options.recipe, options.device, options.step));
   return Executor(model, plan, std::move(options), trainer_options);
 }
 
@@ -182,23 +186,14 @@ absl::Status Executor::Train(absl::Span<const int> merges) {
     }
     todo.push_back(merge);
   }
-  const auto together =
-      options_.device.cuda || options_.step == StepKind::kTensor
-          ? static_cast<size_t>(MergesTogether(trainer_options_, model_.dimensions()))
-          : std::max<size_t>(1, todo.size());
-  for (size_t begin = 0; begin < todo.size(); begin += together) {
-    const size_t end = std::min(todo.size(), begin + together);
-    MP_RETURN_IF_ERROR(TrainGroup({todo.begin() + begin, todo.begin() + end}));
-  }
-  return absl::OkStatus();
+  return todo.empty() ? absl::OkStatus() : TrainGroup(todo);
 }
 
 absl::Status Executor::TrainGroup(const std::vector<int>& group) {
   std::vector<MergeTask> tasks;
   tasks.reserve(group.size());
   for (const int merge : group) tasks.push_back(Task(merge));
-  MP_ASSIGN_OR_RETURN(std::unique_ptr<Trainer> trainer,
-                      MakeTrainer(tasks, trainer_options_, options_.device, options_.step));
+  MP_ASSIGN_OR_RETURN(std::unique_ptr<Trainer> trainer, MakeLinearTrainer(tasks, trainer_options_));
   double seconds_before = 0;
   if (state_.active.merges == group) {
     MP_RETURN_IF_ERROR(trainer->Restore(state_.active.state));

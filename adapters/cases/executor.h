@@ -9,8 +9,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "adapters/cases/make_trainer.h"
 #include "adapters/linear/trainer.h"
+#include "adapters/runtime/device.h"
 #include "adapters/runtime/training.h"
 #include "planner/operators/model.h"
 #include "planner/plan/plan.h"
@@ -42,7 +42,6 @@ struct ExecutorOptions {
   std::uint64_t seed = 0;
   DType dtype = DType::kFloat64;
   Device device;
-  StepKind step = StepKind::kAuto;
   int threads = 0;  // 0: all processors
   Recipe recipe;
   // The processes that train together; null: this one alone. `stop` must say the same to all.

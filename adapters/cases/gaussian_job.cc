@@ -7,7 +7,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "adapters/cases/make_trainer.h"
 #include "adapters/linear/embedding.h"
 #include "adapters/runtime/resumed.h"
 #include "adapters/runtime/strategy.h"
@@ -78,12 +77,10 @@ absl::Status CheckDevice(const DistillArguments& arguments, DType* dtype, Device
 }
 
 // How the merges are trained, from the options, with the budget (of the options, or of the plan).
-absl::StatusOr<Recipe> RecipeOf(const DistillArguments& arguments, const Budget& budget,
-                                const Device& device) {
+absl::StatusOr<Recipe> RecipeOf(const DistillArguments& arguments, const Budget& budget) {
   absl::StatusOr<Recipe> recipe = Recipe::Parse(arguments.training);
   if (!recipe.ok()) return AsMisuse(recipe.status());
   MP_RETURN_IF_ERROR(AsMisuse(recipe->Validate(budget.iterations, budget.feature_norm)));
-  MP_RETURN_IF_ERROR(AsMisuse(CheckRecipe(*recipe, device, StepKind::kAuto)));
   return recipe;
 }
 
@@ -172,7 +169,7 @@ absl::StatusOr<Job> NewJob(const DistillArguments& arguments, PlannerServices& s
     MP_ASSIGN_OR_RETURN(GaussianTeacher teacher,
                         TeacherFor(spectrum, basis, document, *arguments.plan));
     if (arguments.batch) document.budget.batch = *arguments.batch;
-    MP_ASSIGN_OR_RETURN(const Recipe recipe, RecipeOf(arguments, document.budget, device));
+    MP_ASSIGN_OR_RETURN(const Recipe recipe, RecipeOf(arguments, document.budget));
     if (!parameters.try_emplace("plan", *arguments.plan).second) {
       return Misuse(absl::StrCat("--set plan=", parameters["plan"],
                                  ": the plan is given by --plan; leave one of them out"));
@@ -204,7 +201,7 @@ absl::StatusOr<Job> NewJob(const DistillArguments& arguments, PlannerServices& s
   MP_ASSIGN_OR_RETURN(GaussianTeacher teacher, GaussianTeacher::Load(spectrum, basis));
   Schedule schedule;
   MP_ASSIGN_OR_RETURN(PlanDocument document, Question(arguments, teacher, &schedule));
-  MP_ASSIGN_OR_RETURN(const Recipe recipe, RecipeOf(arguments, document.budget, device));
+  MP_ASSIGN_OR_RETURN(const Recipe recipe, RecipeOf(arguments, document.budget));
   // The rate, the start and the reference are judged before the plugin is asked: these errors are
   // about the options.
   ModelSpec spec{schedule,        document.variances, {},

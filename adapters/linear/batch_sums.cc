@@ -14,6 +14,9 @@ namespace {
 
 // About how many numbers are drawn before a run can be stopped: some milliseconds.
 constexpr double kTogether = 1 << 20;
+// The same where they are drawn on a device, which needs more work to be busy, and how many sums of
+// them come back.
+constexpr double kTogetherElsewhere = 1 << 28, kSumsElsewhere = 1 << 21;
 // How many numbers stay in the first cache between being drawn and being summed.
 constexpr std::int64_t kPiece = 8192;
 // Rows that are summed before the sum is added to those of other rows, at least.
@@ -45,7 +48,8 @@ BatchSums<T>::BatchSums(const std::vector<MergeTask>& tasks, const TrainerOption
       d_(static_cast<std::int64_t>(tasks.front().start.size())),
       rows_(options.rows()),
       row_begin_(communicator_->ShareBegin(rows_)),
-      row_end_(communicator_->ShareEnd(rows_)) {
+      row_end_(communicator_->ShareEnd(rows_)),
+      open_elsewhere_(options.unit_sums) {
   // Whole groups of the generator where rows are short.
   const std::int64_t fit = std::max<std::int64_t>(1, kPiece / d_);
   piece_rows_ = fit >= kNoiseGroup ? fit / kNoiseGroup * kNoiseGroup : fit;
@@ -62,10 +66,15 @@ BatchSums<T>::BatchSums(const std::vector<MergeTask>& tasks, const TrainerOption
       chi2_.emplace_back(name(kChi2Lane), rows_);
     } else {
       streams_.emplace_back(name(kSamplesLane));
+      shape_.names.push_back(name(kSamplesLane));
     }
     for (const double s : task.scale) scale2_.push_back(static_cast<T>(s) * static_cast<T>(s));
   }
-  if (draws_ != Draws::kChi2) {
+  shape_.d = d_;
+  shape_.rows = rows_;
+  shape_.row_begin = row_begin_;
+  shape_.row_end = row_end_;
+  if (draws_ != Draws::kChi2 && open_elsewhere_ == nullptr) {
     noise_.assign(threads_, std::vector<float>(std::max(kPiece, d_)));
   }
 }
@@ -77,7 +86,12 @@ std::int64_t BatchSums<T>::Together(std::int64_t left) const {
     numbers *= static_cast<double>(rows_) / communicator_->ranks();
   }
   if (draws_ == Draws::kChi2) numbers *= kChi2Cost;
-  return std::min(left, std::max<std::int64_t>(1, static_cast<std::int64_t>(kTogether / numbers)));
+  double together = kTogether / numbers;
+  if (open_elsewhere_ != nullptr && draws_ == Draws::kSamples) {
+    const double sums = static_cast<double>(merges_) * static_cast<double>(d_);
+    together = std::min(kTogetherElsewhere / numbers, kSumsElsewhere / sums);
+  }
+  return std::min(left, std::max<std::int64_t>(1, static_cast<std::int64_t>(together)));
 }
 
 template <typename T>
@@ -92,7 +106,24 @@ absl::Status BatchSums<T>::Draw(std::int64_t first, std::int64_t count, bool* co
 }
 
 template <typename T>
+absl::Status BatchSums<T>::DrawElsewhere(std::int64_t first, std::int64_t count) {
+  if (elsewhere_ == nullptr) {
+    MP_ASSIGN_OR_RETURN(elsewhere_, open_elsewhere_(shape_));
+  }
+  stride_ = count;
+  sums_.resize(merges_ * count * d_);
+  unit_.resize(sums_.size());
+  MP_RETURN_IF_ERROR(elsewhere_->Sum(static_cast<std::uint64_t>(first), count, unit_.data()));
+  std::transform(unit_.begin(), unit_.end(), sums_.begin(),
+                 [](double sum) { return static_cast<T>(sum); });
+  MP_RETURN_IF_ERROR(communicator_->Sum(sums_.data(), static_cast<std::int64_t>(sums_.size())));
+  Scale(count);
+  return absl::OkStatus();
+}
+
+template <typename T>
 absl::Status BatchSums<T>::DrawSamples(std::int64_t first, std::int64_t count, bool* complete) {
+  if (open_elsewhere_ != nullptr) return DrawElsewhere(first, count);
   // Several updates are whole; a single one may be so large that only some of its chunks are made.
   std::int64_t chunks = chunks_;
   if (count == 1) {

@@ -6,6 +6,7 @@
 
 #include "absl/status/status.h"
 #include "adapters/linear/trainer.h"
+#include "adapters/linear/unit_sums.h"
 #include "adapters/noise/chi_squared.h"
 #include "adapters/noise/noise.h"
 
@@ -37,6 +38,7 @@ class BatchSums {
 
  private:
   absl::Status DrawSamples(std::int64_t first, std::int64_t count, bool* complete);
+  absl::Status DrawElsewhere(std::int64_t first, std::int64_t count);
   absl::Status DrawChi2(std::int64_t first, std::int64_t count);
   void Scale(std::int64_t count);
 
@@ -48,6 +50,10 @@ class BatchSums {
   std::int64_t chunk_rows_, chunks_;  // of an update; the order of additions follows from them
   std::int64_t piece_rows_;           // of a chunk that are in the cache at one time
   std::vector<NoiseStream> streams_;  // one per merge
+  OpenUnitSums open_elsewhere_;       // null: the loops here
+  UnitSumsShape shape_;
+  std::unique_ptr<UnitSums> elsewhere_;  // once it was opened
+  std::vector<double> unit_;
   std::vector<ChiSquaredStream> chi2_;
   std::vector<T> scale2_;                  // merges x d
   std::vector<T> sums_;                    // merges x count x d

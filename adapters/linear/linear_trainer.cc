@@ -1,5 +1,5 @@
-// The trainer on the CPU: draws the sums of several updates of all merges on all threads, then lets
-// the merges make these updates, which takes a batch's share of the time.
+// The trainer: draws the sums of several updates of all merges on all threads, or on a device, then
+// lets the merges make these updates, which takes a batch's share of the time.
 #include <algorithm>
 #include <atomic>
 #include <cmath>
@@ -73,7 +73,7 @@ class LinearTrainer : public Trainer {
   }
 
   absl::Status Restore(const TrainerState& state) override {
-    MP_RETURN_IF_ERROR(CheckState(state, merges_, d_, options_, /*generators=*/0));
+    MP_RETURN_IF_ERROR(CheckState(state, merges_, d_, options_));
     const std::pair<const std::vector<double>*, std::vector<T>*> parts[] = {
         {&state.parameters, &a_},
         {&state.first, &first_},

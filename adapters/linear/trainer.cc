@@ -57,7 +57,7 @@ absl::Status CheckTasks(const std::vector<MergeTask>& tasks, const TrainerOption
 }
 
 absl::Status CheckState(const TrainerState& state, std::int64_t merges, std::int64_t d,
-                        const TrainerOptions& options, std::int64_t generators) {
+                        const TrainerOptions& options) {
   const auto points = static_cast<std::int64_t>(CurveUpdates(options.updates).size());
   const auto fits = [](const std::vector<double>& values, std::int64_t count) {
     return static_cast<std::int64_t>(values.size()) == count;
@@ -69,17 +69,15 @@ absl::Status CheckState(const TrainerState& state, std::int64_t merges, std::int
       fits(state.first, Needs::HasFirst(recipe) ? size : 0) &&
       fits(state.second, Needs::HasSecond(recipe) ? size : 0) &&
       fits(state.average, Needs::HasAverage(recipe) ? size : 0) &&
-      static_cast<std::int64_t>(state.generators.size()) == generators &&
       fits(state.curve, merges * points)) {
     return absl::OkStatus();
   }
-  return absl::DataLossError(absl::StrCat(
-      "training state: ", state.updates, " updates, ", state.parameters.size(), " parameters with ",
-      state.first.size(), " first and ", state.second.size(), " second moments and ",
-      state.average.size(), " averages, ", state.generators.size(), " generators, ",
-      state.curve.size(), " losses; expected up to ", options.updates, " updates of ", size,
-      " parameters, with what the optimizer needs, ", generators, " generators, ", merges * points,
-      " losses"));
+  return absl::DataLossError(
+      absl::StrCat("training state: ", state.updates, " updates, ", state.parameters.size(),
+                   " parameters with ", state.first.size(), " first and ", state.second.size(),
+                   " second moments and ", state.average.size(), " averages, ", state.curve.size(),
+                   " losses; expected up to ", options.updates, " updates of ", size,
+                   " parameters, with what the optimizer needs, ", merges * points, " losses"));
 }
 
 absl::Status NotFinite(const MergeTask& task, std::int64_t updates, const TrainerOptions& options) {

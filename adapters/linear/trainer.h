@@ -8,6 +8,7 @@
 #include "absl/status/statusor.h"
 #include "adapters/linear/dtype.h"
 #include "adapters/linear/recipe.h"
+#include "adapters/linear/unit_sums.h"
 #include "adapters/parallel/communicator.h"
 #include "planner/plan/plan.h"
 
@@ -35,20 +36,21 @@ struct TrainerOptions {
   // The processes among which every batch is shared; null: this one alone. All of them make the
   // same calls.
   std::shared_ptr<const Communicator> communicator = nullptr;
+  // Where sums of squares of drawn noise are computed (a device); null: here.
+  OpenUnitSums unit_sums = nullptr;
 
   // Samples per update.
   std::int64_t rows() const { return static_cast<std::int64_t>(batch) * recipe.accumulate; }
 };
 
 // Where a training stands, enough to go on bit by bit. The streams of noise need nothing but the
-// number of updates; only generators of another kind (CUDA's) have states.
+// number of updates.
 struct TrainerState {
   std::int64_t updates = 0;
   std::vector<double> parameters;  // merges x d
   // merges x d, or empty where the recipe has none: momentum, or the first and second moments of
   // the gradient by a; and the average.
   std::vector<double> first, second, average;
-  std::vector<std::vector<std::uint8_t>> generators;
   std::vector<double> curve;  // merges x CurveUpdates(updates).size()
 
   // What is frozen when the training ends: the average where there is one.
@@ -92,18 +94,18 @@ class Trainer {
   virtual absl::Status Restore(const TrainerState& state) = 0;
 };
 
-// The trainer on the CPU. INVALID_ARGUMENT for sizes that do not fit or numbers that are not
+// The trainer. INVALID_ARGUMENT for sizes that do not fit or numbers that are not
 // finite; RESOURCE_EXHAUSTED where the memory does not hold the states.
+// Errors of `unit_sums` come from Advance.
 absl::StatusOr<std::unique_ptr<Trainer>> MakeLinearTrainer(std::vector<MergeTask> tasks,
                                                            const TrainerOptions& options);
 
 // ---- What trainers of this interface share.
 
 absl::Status CheckTasks(const std::vector<MergeTask>& tasks, const TrainerOptions& options);
-// Does the state belong to a trainer of `merges` merges of d dimensions with these options, with so
-// many generators?
+// Does the state belong to a trainer of `merges` merges of d dimensions with these options?
 absl::Status CheckState(const TrainerState& state, std::int64_t merges, std::int64_t d,
-                        const TrainerOptions& options, std::int64_t generators);
+                        const TrainerOptions& options);
 // The error for a loss that is no finite number after `updates` updates of `task`.
 absl::Status NotFinite(const MergeTask& task, std::int64_t updates, const TrainerOptions& options);
 

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 
+#include "adapters/noise/normal.h"
 #include "planner/base/philox.h"
 
 namespace mergeplan {
@@ -15,12 +16,23 @@ struct StreamName {
 
   static StreamName Of(std::uint64_t seed, int first, int last, int lane);
   // The four words of one counter of this stream, 64 bits.
-  PhiloxWords Words(std::uint64_t index) const {
+  MERGEPLAN_HOST_DEVICE PhiloxWords Words(std::uint64_t index) const {
     return Philox({{static_cast<std::uint32_t>(index), static_cast<std::uint32_t>(index >> 32),
                     counter[0], counter[1]}},
                   key);
   }
 };
+
+// The number at one place of a NoiseStream, by itself: for devices, where one thread makes one.
+// Three in four numbers of a block are thrown away, so FillAt is quicker where many are wanted.
+MERGEPLAN_HOST_DEVICE float NormalAt(const StreamName& name, std::uint64_t position) {
+  const auto place = static_cast<unsigned>(position % 32);
+  const PhiloxWords block = name.Words(position / 32 * 8 + place % 8);
+  const unsigned half = place / 16;
+  float first, second;
+  NormalPair(block.w[2 * half], block.w[2 * half + 1], &first, &second);
+  return place / 8 % 2 == 0 ? first : second;
+}
 
 // A stream of standard normal numbers (float32, |z| <= kLargestNormal) for one lane of one merge.
 // The number at every position is fixed by the stream's name alone (normal.h says how it is made),

@@ -4,7 +4,6 @@
 #include <cmath>
 #include <cstddef>
 #include <new>
-#include <string_view>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -17,14 +16,13 @@ namespace {
 
 constexpr double kAgree = 1e-9;
 
-absl::Status CheckSize(std::string_view what, std::size_t found, std::size_t expected) {
+absl::Status CheckSize(const char* what, std::size_t found, std::size_t expected) {
   if (found == expected) return absl::OkStatus();
   return absl::InvalidArgumentError(
       absl::StrCat(what, " has ", found, " numbers, expected ", expected));
 }
 
-absl::Status CheckFinite(std::string_view what, const std::vector<double>& values,
-                         bool never_negative) {
+absl::Status CheckFinite(const char* what, const std::vector<double>& values, bool never_negative) {
   for (std::size_t i = 0; i < values.size(); ++i) {
     if (!std::isfinite(values[i])) {
       return absl::InvalidArgumentError(

@@ -3,11 +3,12 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "planner/device/blocks.h"
 #include "planner/search/elements.h"
 
 // What one thread of each kernel does, and what the kernels are given. Used by the kernels
 // themselves (launch.cu) and by the emulation that runs the same threads as loops
-// (host_backend.cc). C++17 and nothing but raw pointers, all of them into the backend's memory.
+// (emulation.cc). C++17 and nothing but raw pointers, all of them into the backend's memory.
 //
 // Values are kept in tiles of 32 entries, within a tile column by column: neighbouring threads look
 // at neighbouring entries, so that what they read lies side by side. One thread goes through the
@@ -16,7 +17,7 @@
 namespace mergeplan::search::device {
 
 constexpr std::size_t kTile = 32;
-constexpr unsigned kThreads = 256;  // of every block
+using mergeplan::device::kThreads;
 
 // Doubles that `entries` entries of n columns take.
 MERGEPLAN_EACH std::size_t TiledSize(std::size_t n, std::size_t entries) {

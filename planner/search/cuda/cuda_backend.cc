@@ -1,45 +1,14 @@
-#include "absl/strings/str_cat.h"
+#include "planner/base/status_macros.h"
+#include "planner/device/cuda_memory.h"
 #include "planner/search/cuda/backend.h"
 #include "planner/search/cuda/launch.h"
 
 namespace mergeplan::search::device {
 namespace {
 
-constexpr int kOutOfMemory = 2;  // cudaErrorMemoryAllocation
-
-absl::Status ToStatus(int error, const char* what) {
-  if (error == 0) return absl::OkStatus();
-  const std::string text =
-      absl::StrCat("CUDA error ", error, " (", cuda::ErrorText(error), ") in ", what);
-  return error == kOutOfMemory ? absl::ResourceExhaustedError(text) : absl::UnavailableError(text);
-}
-
-class CudaBackend : public Backend {
+class CudaBackend : public mergeplan::device::CudaMemory<Backend> {
  public:
-  CudaBackend(std::string name, void* stream) : name_(std::move(name)), stream_(stream) {}
-  ~CudaBackend() override { cuda::Close(stream_); }
-
-  std::string name() const override { return name_; }
-
-  absl::StatusOr<void*> Allocate(std::size_t bytes) override {
-    void* memory = nullptr;
-    if (absl::Status status = ToStatus(cuda::Allocate(bytes, &memory), "allocation"); !status.ok())
-      return status;
-    return memory;
-  }
-  void Release(void* memory) override { cuda::Release(memory); }
-  absl::Status Upload(void* to, const void* from, std::size_t bytes) override {
-    return ToStatus(cuda::Upload(stream_, to, from, bytes), "a copy to the device");
-  }
-  absl::Status Download(void* to, const void* from, std::size_t bytes) override {
-    return ToStatus(cuda::Download(stream_, to, from, bytes), "a copy from the device");
-  }
-  absl::Status Copy(void* to, const void* from, std::size_t bytes) override {
-    return ToStatus(cuda::Copy(stream_, to, from, bytes), "a copy on the device");
-  }
-  absl::Status Zero(void* to, std::size_t bytes) override {
-    return ToStatus(cuda::Zero(stream_, to, bytes), "setting memory to zero");
-  }
+  using CudaMemory::CudaMemory;
 
   absl::Status Run(const TileArgs& args) override { return Launch(args, "tiling"); }
   absl::Status Run(const UntileArgs& args) override { return Launch(args, "untiling"); }
@@ -53,23 +22,15 @@ class CudaBackend : public Backend {
  private:
   template <class Args>
   absl::Status Launch(const Args& args, const char* what) {
-    return ToStatus(cuda::Run(stream_, args), what);
+    return mergeplan::device::CudaStatus(cuda::Run(stream(), args), what);
   }
-
-  std::string name_;
-  void* stream_;
 };
 
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Backend>> OpenCuda() {
-  char name[320] = "";
-  void* stream = nullptr;
-  if (const int error = cuda::Open(name, sizeof name, &stream); error != 0) {
-    return absl::UnavailableError(
-        absl::StrCat("no CUDA device: ", cuda::ErrorText(error), " (CUDA error ", error, ")"));
-  }
-  return std::make_unique<CudaBackend>(name, stream);
+  MP_ASSIGN_OR_RETURN(mergeplan::device::CudaStream opened, mergeplan::device::OpenCudaStream(0));
+  return std::make_unique<CudaBackend>(std::move(opened));
 }
 
 }  // namespace mergeplan::search::device

@@ -1,50 +1,16 @@
 #include <algorithm>
-#include <cstdlib>
-#include <cstring>
 
+#include "planner/device/blocks.h"
+#include "planner/device/host_memory.h"
 #include "planner/search/cuda/backend.h"
 
 namespace mergeplan::search::device {
 namespace {
 
-// Blocks of kThreads threads as launch.cu has them, the last block first and in each the last
-// thread first: what came out in order by luck does not come out so here.
-template <class Body>
-void Blocks(std::size_t threads, const Body& body) {
-  const std::size_t blocks = (threads + kThreads - 1) / kThreads;
-  for (std::size_t block = blocks; block-- > 0;) {
-    for (std::size_t thread = kThreads; thread-- > 0;) {
-      const std::size_t at = block * kThreads + thread;
-      if (at < threads) body(at);
-    }
-  }
-}
+using mergeplan::device::Blocks;
 
-class EmulationBackend : public Backend {
+class EmulationBackend : public mergeplan::device::HostMemory<Backend> {
  public:
-  std::string name() const override { return "emulation"; }
-
-  absl::StatusOr<void*> Allocate(std::size_t bytes) override {
-    void* memory = std::malloc(bytes == 0 ? 1 : bytes);
-    if (memory == nullptr) return absl::ResourceExhaustedError("out of memory");
-    return memory;
-  }
-  void Release(void* memory) override { std::free(memory); }
-  absl::Status Upload(void* to, const void* from, std::size_t bytes) override {
-    return Copy(to, from, bytes);
-  }
-  absl::Status Download(void* to, const void* from, std::size_t bytes) override {
-    return Copy(to, from, bytes);
-  }
-  absl::Status Copy(void* to, const void* from, std::size_t bytes) override {
-    if (bytes > 0) std::memcpy(to, from, bytes);
-    return absl::OkStatus();
-  }
-  absl::Status Zero(void* to, std::size_t bytes) override {
-    if (bytes > 0) std::memset(to, 0, bytes);
-    return absl::OkStatus();
-  }
-
   absl::Status Run(const TileArgs& q) override {
     Blocks(TiledSize(q.n, q.entries), [&](std::size_t at) { TileThread(q, at); });
     return absl::OkStatus();

@@ -1,17 +1,17 @@
 #include "planner/search/cuda/launch.h"
 
-#include <cstdio>
-
 #include <cuda_runtime.h>
+
+#include "planner/device/launch.cuh"
 
 // Kernels: each calls the thread of its name in bodies.h. Compiled with -fmad=false, so that sums
 // of products are rounded as on the processor.
 namespace mergeplan::search::device::cuda {
 namespace {
 
-__device__ std::size_t Thread() {
-  return static_cast<std::size_t>(blockIdx.x) * kThreads + threadIdx.x;
-}
+using mergeplan::device::cuda::Launch;
+using mergeplan::device::cuda::Stream;
+using mergeplan::device::cuda::Thread;
 
 __global__ void TileKernel(TileArgs q, std::size_t threads) {
   if (Thread() < threads) TileThread(q, Thread());
@@ -58,64 +58,7 @@ __global__ void DecideKernel(SlackArgs q) {
   if (threadIdx.x == 0) DecideLast(q, least[0]);
 }
 
-template <class Args>
-int Launch(void (*kernel)(Args, std::size_t), void* stream, const Args& args, std::size_t threads) {
-  if (threads == 0) return cudaSuccess;
-  const std::size_t blocks = (threads + kThreads - 1) / kThreads;
-  if (blocks > 0x7fffffff) return cudaErrorInvalidConfiguration;
-  kernel<<<static_cast<unsigned>(blocks), kThreads, 0, static_cast<cudaStream_t>(stream)>>>(
-      args, threads);
-  return cudaGetLastError();
-}
-
-cudaStream_t Stream(void* stream) { return static_cast<cudaStream_t>(stream); }
-
 }  // namespace
-
-const char* ErrorText(int error) { return cudaGetErrorString(static_cast<cudaError_t>(error)); }
-
-int Open(char* name, std::size_t size, void** stream) {
-  int count = 0;
-  if (const cudaError_t error = cudaGetDeviceCount(&count); error != cudaSuccess) return error;
-  if (count == 0) return cudaErrorNoDevice;
-  if (const cudaError_t error = cudaSetDevice(0); error != cudaSuccess) return error;
-  cudaDeviceProp properties;
-  if (const cudaError_t error = cudaGetDeviceProperties(&properties, 0); error != cudaSuccess) {
-    return error;
-  }
-  int driver = 0;
-  cudaDriverGetVersion(&driver);
-  std::snprintf(name, size, "%s, %.0f GiB, CUDA driver %d.%d", properties.name,
-                static_cast<double>(properties.totalGlobalMem) / (1 << 30), driver / 1000,
-                driver % 1000 / 10);
-  cudaStream_t made;
-  if (const cudaError_t error = cudaStreamCreateWithFlags(&made, cudaStreamNonBlocking);
-      error != cudaSuccess) {
-    return error;
-  }
-  *stream = made;
-  return cudaSuccess;
-}
-
-void Close(void* stream) { cudaStreamDestroy(Stream(stream)); }
-
-int Allocate(std::size_t bytes, void** memory) { return cudaMalloc(memory, bytes); }
-void Release(void* memory) { cudaFree(memory); }
-
-int Upload(void* stream, void* to, const void* from, std::size_t bytes) {
-  return cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, Stream(stream));
-}
-int Download(void* stream, void* to, const void* from, std::size_t bytes) {
-  const cudaError_t error =
-      cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, Stream(stream));
-  return error != cudaSuccess ? error : cudaStreamSynchronize(Stream(stream));
-}
-int Copy(void* stream, void* to, const void* from, std::size_t bytes) {
-  return cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, Stream(stream));
-}
-int Zero(void* stream, void* to, std::size_t bytes) {
-  return cudaMemsetAsync(to, 0, bytes, Stream(stream));
-}
 
 int Run(void* stream, const TileArgs& q) {
   return Launch(TileKernel, stream, q, TiledSize(q.n, q.entries));

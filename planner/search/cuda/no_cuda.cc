@@ -2,9 +2,6 @@
 
 namespace mergeplan::search::device {
 
-absl::StatusOr<std::unique_ptr<Backend>> OpenCuda() {
-  return absl::UnavailableError(
-      "this program was built without CUDA (nvcc was not found, or MERGEPLAN_CUDA is OFF)");
-}
+absl::StatusOr<std::unique_ptr<Backend>> OpenCuda() { return mergeplan::device::NoCuda(); }
 
 }  // namespace mergeplan::search::device

@@ -65,22 +65,7 @@ TEST(Checkpoint, GivesBackTheSameState) {
   EXPECT_EQ(read->active.state.first, state.active.state.first);
   EXPECT_EQ(read->active.state.second, state.active.state.second);
   EXPECT_EQ(read->active.state.average, state.active.state.average);
-  EXPECT_EQ(read->active.state.generators, state.active.state.generators);
   EXPECT_EQ(read->active.state.curve, state.active.state.curve);
-}
-
-// The noise of the CPU has no state; a device's generators have.
-TEST(Checkpoint, KeepsTheGeneratorsOfADevice) {
-  const TemporaryFolder folder;
-  const std::string path = folder.File("checkpoint.npz");
-  ExecutorState state = SomeState();
-  EXPECT_TRUE(state.active.state.generators.empty());
-  EXPECT_EQ(state.active.state.second.size(), state.active.state.parameters.size());
-  state.active.state.generators = {{1, 2, 255}, {0, 7, 9}};
-  ASSERT_TRUE(WriteCheckpoint(state, kPrint, path).ok());
-  const absl::StatusOr<ExecutorState> read = ReadCheckpoint(kPrint, path);
-  ASSERT_TRUE(read.ok()) << read.status();
-  EXPECT_EQ(read->active.state.generators, state.active.state.generators);
 }
 
 TEST(Checkpoint, OfAnOlderVersionIsRefusedInWords) {
