@@ -1,4 +1,4 @@
-#include "adapters/parallel/mpi_module.h"
+#include "adapters/parallel/engine.h"
 
 #include <mpi.h>
 
@@ -67,10 +67,10 @@ void Finish(double seconds) {
 }  // namespace
 }  // namespace mergeplan
 
-extern "C" __attribute__((visibility("default"))) const mergeplan::MpiFunctions* mergeplan_mpi_open(
-    char* error, std::size_t size) {
+extern "C" __attribute__((visibility("default"))) const mergeplan::EngineFunctions*
+mergeplan_engine_open(char* error, std::size_t size) {
   using namespace mergeplan;  // NOLINT(google-build-using-namespace)
-  static MpiFunctions functions;
+  static EngineFunctions functions;
   int given = 0;
   if (MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &given) != MPI_SUCCESS ||
       MPI_Comm_dup(MPI_COMM_WORLD, &g_training) != MPI_SUCCESS ||

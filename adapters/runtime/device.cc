@@ -11,6 +11,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "adapters/parallel/open.h"
 
 namespace mergeplan {
 
@@ -19,7 +20,7 @@ std::string Device::ToString() const { return cuda ? absl::StrCat("cuda:", index
 absl::StatusOr<Device> OpenDevice(const std::string& word) {
   if (word == "cpu") return Device{};
   absl::string_view rest = word;
-  int index = 0;
+  int index = -1;  // not said
   if (!absl::ConsumePrefix(&rest, "cuda") ||
       !(rest.empty() ||
         (absl::ConsumePrefix(&rest, ":") && absl::SimpleAtoi(rest, &index) && index >= 0))) {
@@ -39,6 +40,7 @@ absl::StatusOr<Device> OpenDevice(const std::string& word) {
       return absl::UnavailableError(
           absl::StrCat("device '", word, "': no CUDA device was found; use --device cpu"));
     }
+    if (index < 0) index = RankOnThisMachine() % count;
     if (index >= count) {
       return absl::UnavailableError(absl::StrCat("device '", word, "': this machine has ", count,
                                                  " CUDA device(s), numbered from 0"));

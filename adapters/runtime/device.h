@@ -15,9 +15,11 @@ struct Device {
   std::string ToString() const;  // "cpu", "cuda:0"
 };
 
-// Reads "cpu", "cuda" or "cuda:1". For CUDA it opens LibTorch's CUDA library, which the program
-// itself does not link (so that it starts quickly and without a toolkit), and checks that the
-// device is there. INVALID_ARGUMENT for an unknown word; UNAVAILABLE says what is missing.
+// Reads "cpu", "cuda" or "cuda:1"; "cuda" is the device of this process's number among those that
+// mpirun or torchrun started on this machine, else the first. For CUDA it opens LibTorch's CUDA
+// library, which the program itself does not link (so that it starts quickly and without a
+// toolkit), and checks that the device is there. INVALID_ARGUMENT for an unknown word; UNAVAILABLE
+// says what is missing.
 absl::StatusOr<Device> OpenDevice(const std::string& word);
 
 // How many threads LibTorch uses inside one operation; 0: as many as the machine has. Returns the

@@ -222,5 +222,25 @@ TEST_F(Parallel, ErrorsAreToldOnce) {
   EXPECT_THAT(outcome.err, HasSubstr("bench runs in one process"));
 }
 
+// Without a device for it NCCL cannot start; each process training by itself is not what was asked
+// for.
+TEST_F(Distill, TorchrunWithoutADeviceForEveryRankIsRefused) {
+  ASSERT_TRUE(WriteMixture(*CircleMixture(3, 2.0, 0.3), File("mixture.toml")).ok());
+  const std::pair<const char*, const char*> variables[] = {{"RANK", "0"},
+                                                           {"WORLD_SIZE", "2"},
+                                                           {"LOCAL_RANK", "99"},
+                                                           {"MASTER_ADDR", "127.0.0.1"},
+                                                           {"MASTER_PORT", "29400"}};
+  for (const auto& [name, value] : variables) setenv(name, value, 1);
+  const Outcome run =
+      Run({"distill", "--strategy", "boot", "--teacher-steps", "4", "--schedule", "cosine",
+           "--iterations", "2", "--teacher", "mixture:" + File("mixture.toml"), "-o", File("run")});
+  for (const auto& [name, value] : variables) unsetenv(name);
+  EXPECT_EQ(run.code, 1);
+  EXPECT_THAT(run.err, HasSubstr("started by torchrun as one of 2 ranks, but"));
+  EXPECT_THAT(run.err, HasSubstr("mpirun"));
+  EXPECT_FALSE(std::filesystem::exists(File("run")));
+}
+
 }  // namespace
 }  // namespace mergeplan
