@@ -28,8 +28,7 @@ std::string List(const std::vector<double>& numbers) {
   return out + "\n";
 }
 
-absl::StatusOr<std::string> Exported(const ExportFlags& flags) {
-  MP_ASSIGN_OR_RETURN(const PlanDocument document, ReadPlan(flags.plan));
+absl::StatusOr<std::string> Exported(const PlanDocument& document, const ExportFlags& flags) {
   MP_ASSIGN_OR_RETURN(const Schedule schedule, ScheduleBehind(document, flags.schedule));
   if (flags.format == "diffusers") {
     return StockScheduler(document.plan, schedule,
@@ -48,7 +47,8 @@ absl::Status RunExport(const ExportFlags& flags) {
                                "\", expected timesteps, sigmas or diffusers"));
   }
   MP_RETURN_IF_ERROR(CheckOutput(flags.output, {flags.plan, flags.schedule}));
-  absl::StatusOr<std::string> text = Exported(flags);
+  MP_ASSIGN_OR_RETURN(const PlanDocument document, ReadPlan(flags.plan));  // names the file itself
+  absl::StatusOr<std::string> text = Exported(document, flags);
   if (!text.ok()) {
     return absl::Status(text.status().code(),
                         absl::StrCat(flags.plan, ": ", std::string(text.status().message())));

@@ -133,6 +133,12 @@ TEST(ExportCommand, WhatCannotBeSaidIsAnErrorWithTheReason) {
   EXPECT_EQ(rescaled.Export("timesteps").code, 0);
 }
 
+TEST(ExportCommand, AMissingPlanIsNamedOnce) {
+  const Outcome run = RunMergeplan("export missing.toml --format sigmas");
+  EXPECT_EQ(run.code, 1);
+  EXPECT_EQ(run.err, "mergeplan export: missing.toml: cannot be read: No such file or directory\n");
+}
+
 TEST(ExportCommand, AScheduleThatMovedIsNamed) {
   Case c;
   c.Plan(kDdim);
