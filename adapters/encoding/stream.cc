@@ -1,5 +1,6 @@
 #include <ATen/core/Tensor.h>
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -50,13 +51,18 @@ class Sink {
     struct stat about = {};
     if (::fstat(descriptor_, &about) != 0 || !S_ISREG(about.st_mode)) return absl::OkStatus();
     const off_t at = ::lseek(descriptor_, 0, SEEK_CUR);
-    if (at < 0 || ::fallocate(descriptor_, FALLOC_FL_KEEP_SIZE, at, bytes) == 0) {
+    if (at < 0) return absl::OkStatus();
+    struct rlimit most = {};
+    const bool limited = ::getrlimit(RLIMIT_FSIZE, &most) == 0 && most.rlim_cur != RLIM_INFINITY &&
+                         static_cast<rlim_t>(at) + static_cast<rlim_t>(bytes) > most.rlim_cur;
+    if (!limited && ::fallocate(descriptor_, FALLOC_FL_KEEP_SIZE, at, bytes) == 0) {
       return absl::OkStatus();
     }
-    if (errno != ENOSPC && errno != EFBIG && errno != EDQUOT) return absl::OkStatus();
+    const int error = limited ? EFBIG : errno;
+    if (error != ENOSPC && error != EFBIG && error != EDQUOT) return absl::OkStatus();
     return absl::ResourceExhaustedError(
         absl::StrCat("the latents take ", bytes, " bytes, for which there is no room (",
-                     std::strerror(errno), "): free some, or set TMPDIR to another folder"));
+                     std::strerror(error), "): free some, or set TMPDIR to another folder"));
   }
 
  private:

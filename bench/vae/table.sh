@@ -2,7 +2,7 @@
 # Builds and runs the benchmark of encoding and the same networks in eager PyTorch, in turns on one and on two threads, measures what memory
 # `mergeplan encode` takes, and writes the tables into README.md beside this script.
 #
-#   bash bench/vae/table.sh PYTHON     a Python with torch and diffusers; about a quarter of an hour
+#   bash bench/vae/table.sh PYTHON     a Python with torch and diffusers; about ten minutes
 #
 # MERGEPLAN_SHARED names the folder of reference data with the other networks and CIFAR-10 (left out where it is not there).
 set -euo pipefail
@@ -34,19 +34,19 @@ both() {
   done
 }
 
-both mssim "$FASHION" examples/mssim_vae/vae examples/mssim_vae/vae 1 32 2048 16
+both mssim "$FASHION" examples/mssim_vae/vae examples/mssim_vae/vae 1 32 1024 16
 if [ -e "$CIFAR" ]; then
-  both kl "$CIFAR" "$SHARED/reference/diffusers/vaes/kl" "$SHARED/reference/diffusers/vaes/kl" 3 64 512 16
-  both tiny "$CIFAR" "$SHARED/reference/diffusers/vaes/tiny" "$SHARED/reference/diffusers/vaes/tiny" 3 64 1024 16
+  both kl "$CIFAR" "$SHARED/reference/diffusers/vaes/kl" "$SHARED/reference/diffusers/vaes/kl" 3 64 256 16
+  both tiny "$CIFAR" "$SHARED/reference/diffusers/vaes/tiny" "$SHARED/reference/diffusers/vaes/tiny" 3 64 512 16
   "$PEER" -c "import diffusers; diffusers.AutoencoderKL(block_out_channels=(128, 256, 512, 512), layers_per_block=2, latent_channels=4,
     down_block_types=('DownEncoderBlock2D',) * 4, up_block_types=('UpDecoderBlock2D',) * 4).save_pretrained('$WORK/large')"
-  both large "$CIFAR" "$WORK/large" "$WORK/large" 3 64 16 4
+  both large "$CIFAR" "$WORK/large" "$WORK/large" 3 64 8 4
   printf '%s\n' 'format = 1' "encoder = \"$SHARED/data/weights/taesd-flux2/encoder.ts\"" 'pixels = "0:1"' 'latent_channels = 32' \
     'reduction = 8' >"$WORK/taesd.toml"
-  both taesd "$CIFAR" "$WORK/taesd.toml" "$SHARED/data/weights/taesd-flux2/net.py:encoder" 3 64 64 8
+  both taesd "$CIFAR" "$WORK/taesd.toml" "$SHARED/data/weights/taesd-flux2/net.py:encoder" 3 64 32 8
   for threads in 1 2; do
     for ((turn = 0; turn < TURNS; ++turn)); do
-      OMP_NUM_THREADS=$threads "$PEER" bench/peers/vae_eager.py "$SHARED/data/weights/taesd-flux2/encoder.ts" --size 64 --samples 64 \
+      OMP_NUM_THREADS=$threads "$PEER" bench/peers/vae_eager.py "$SHARED/data/weights/taesd-flux2/encoder.ts" --size 64 --samples 32 \
         --batch 8 --threads $threads >>"$WORK/taesd.$threads.script"
     done
   done

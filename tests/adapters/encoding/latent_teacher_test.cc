@@ -129,7 +129,7 @@ TEST_F(LatentTeacher, FrechetDistanceIsThatOfTheDecodedPictures) {
 TEST_F(LatentTeacher, DataOfPicturesIsEncodedOnceAndKept) {
   Script("net.ts", "(self, z, time)", "z * self.w");
   ASSERT_TRUE(WriteFileAtomically(folder_.File("net.toml"),
-                                  "format = 1\nprediction = \"epsilon\"\nshape = [2, 4, 4]\n"
+                                  "format = 1\nprediction = \"sample\"\nshape = [2, 4, 4]\n"
                                   "[time]\nkind = \"level/T\"\n")
                   .ok());
   const auto distill = [&](const std::string& data, const std::string& out) {
