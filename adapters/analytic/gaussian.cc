@@ -25,6 +25,8 @@ absl::StatusOr<GaussianTeacher> GaussianTeacher::Load(const std::string& path,
   teacher.variances_ = (*found)->variances;
   teacher.vectors_ = BasisVectors(spectrum, teacher.basis_);
   teacher.mean_ = std::move(spectrum.mean);
+  teacher.shape_ = spectrum.shape;
+  teacher.scaling_ = spectrum.scaling.text;
   return teacher;
 }
 

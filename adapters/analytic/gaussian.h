@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -30,6 +31,8 @@ class GaussianTeacher {
   int dimensions() const { return static_cast<int>(variances_.size()); }
   const std::vector<double>& variances() const { return variances_; }  // d, of the (scaled) data
   const std::vector<double>& mean() const { return mean_; }            // d, in the data's axes
+  const std::vector<std::int64_t>& shape() const { return shape_; }    // of one sample
+  const std::string& scaling() const { return scaling_; }              // Scaling::text of the data
 
   // Turns `rows` (any number of rows x d, row-major), centred coordinates in the basis, into data:
   // mean + W^T row, W being the basis. O(rows d^2), O(rows d) for "diagonal".
@@ -39,6 +42,8 @@ class GaussianTeacher {
   GaussianTeacher() = default;
   std::string path_, sha256_, basis_;
   std::vector<double> variances_, mean_;
+  std::vector<std::int64_t> shape_;
+  std::string scaling_;
   std::vector<double> vectors_;  // d x d, row i is axis i; empty: the data's own axes
 };
 

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "adapters/cases/bench_judged.h"
 #include "adapters/cases/cases.h"
 #include "adapters/cases/gaussian_job.h"
 #include "adapters/cases/gaussian_run.h"
@@ -20,7 +21,8 @@ namespace {
 
 class LinearStudents : public BenchCase {
  public:
-  explicit LinearStudents(Job job) : job_(std::move(job)) {}
+  LinearStudents(Job job, std::shared_ptr<judge::Judge> judge)
+      : job_(std::move(job)), judge_(std::move(judge)) {}
 
   const PlanDocument& document() const override { return job_.document; }
   int batch() const override { return job_.document.budget.batch; }
@@ -39,7 +41,16 @@ class LinearStudents : public BenchCase {
     job.document.budget =
         job_.document.budget.SharedOver(plan.size(), plan.teacher_steps() - plan.student_steps());
     MP_ASSIGN_OR_RETURN(job.model, ModelOf(job.document));
-    return std::make_shared<LinearStudents>(std::move(job));
+    return std::make_shared<LinearStudents>(std::move(job), judge_);
+  }
+
+  absl::StatusOr<std::optional<JudgedSamples>> JudgeTeacher(
+      const BenchWatch& watch) const override {
+    if (judge_ == nullptr) return std::optional<JudgedSamples>();
+    JudgedTrials trials;
+    MP_RETURN_IF_ERROR(trials.LookAtTeacher(
+        *judge_, SamplesOfOperator(job_, job_.model.tau(Reference::kTeacher)), watch.stop));
+    return trials.Result();
   }
 
   BenchRow Row() const override {
@@ -67,10 +78,12 @@ class LinearStudents : public BenchCase {
       row->expected = ExpectedObjective(job_.model, law, job_.document.reference);
     }
     Errors errors;
+    JudgedTrials judged;
     for (int trial = 0; trial < trials; ++trial) {
       watch.begin(*row, trial);
-      MP_RETURN_IF_ERROR(RunTrial(trial, watch, &errors));
+      MP_RETURN_IF_ERROR(RunTrial(trial, watch, *row, &errors, &judged));
     }
+    row->judged = judged.Result();
     row->achieved = SpreadOf(errors.achieved);
     row->achieved_surrogate = SpreadOf(errors.surrogate);
     row->achieved_teacher = SpreadOf(errors.teacher);
@@ -84,7 +97,8 @@ class LinearStudents : public BenchCase {
     double seconds = 0;
   };
 
-  absl::Status RunTrial(int trial, const BenchWatch& watch, Errors* errors) const {
+  absl::Status RunTrial(int trial, const BenchWatch& watch, const BenchRow& row, Errors* errors,
+                        JudgedTrials* judged) const {
     TrainingWatch training_watch;
     training_watch.stop = watch.stop;
     MP_ASSIGN_OR_RETURN(const auto training,
@@ -101,18 +115,27 @@ class LinearStudents : public BenchCase {
     errors->surrogate.push_back(job_.model.Objective(value, Reference::kSurrogate));
     errors->teacher.push_back(job_.model.Objective(value, Reference::kTeacher));
     for (const TrainedMerge& record : executor.records()) errors->seconds += record.seconds;
-    return absl::OkStatus();
+    if (judge_ == nullptr) return absl::OkStatus();
+    return judged->Look(*judge_, SamplesOfOperator(job_, value),
+                        trial == 0 ? PictureName(row.strategy, row.total_budget) : "", watch.stop);
   }
 
   Job job_;
+  std::shared_ptr<judge::Judge> judge_;
 };
 
 }  // namespace
 
 absl::StatusOr<std::shared_ptr<const BenchCase>> GaussianCase(const DistillArguments& arguments,
+                                                              std::shared_ptr<judge::Judge> judge,
                                                               PlannerServices& services) {
   MP_ASSIGN_OR_RETURN(Job job, NewJob(arguments, services));
-  return std::make_shared<LinearStudents>(std::move(job));
+  if (judge != nullptr) {
+    MP_RETURN_IF_ERROR(judge->Prepare(job.teacher.shape(), job.teacher.scaling(),
+                                      SamplesOfOperator(job, job.model.tau(Reference::kTeacher)),
+                                      [] { return false; }));
+  }
+  return std::make_shared<LinearStudents>(std::move(job), std::move(judge));
 }
 
 }  // namespace mergeplan

@@ -1,12 +1,14 @@
 #include "adapters/cases/bench_judged.h"
 
 #include <ATen/TensorOperators.h>
+#include <ATen/ops/tensor.h>
 
 #include <cctype>
 #include <cmath>
 #include <utility>
 
 #include "adapters/cases/network_data.h"
+#include "adapters/network/try.h"
 #include "planner/base/status_macros.h"
 
 namespace mergeplan {
@@ -44,18 +46,45 @@ judge::Generate SamplesOfStudent(const NetworkJob& job, const network::Executor&
   });
 }
 
+judge::Generate SamplesOfOperator(const Job& job, absl::Span<const double> value) {
+  const Schedule& schedule = job.model.schedule();
+  std::vector<double> gain(value.begin(), value.end());
+  const double size =
+      std::hypot(schedule.alpha.back(), schedule.sigma.back()) * schedule.data_scale;
+  for (double& x : gain) x *= size;
+  return [&job, gain = std::move(gain)](const at::Tensor& noise) {
+    return network::Try("samples", [&]() -> absl::StatusOr<at::Tensor> {
+      const at::Tensor rows =
+          (noise.flatten(1).to(at::kDouble) * at::tensor(gain, at::kDouble)).contiguous();
+      const std::vector<double> data = job.teacher.Decode(
+          {rows.const_data_ptr<double>(), static_cast<std::size_t>(rows.numel())});
+      return at::tensor(data, at::kFloat).view_as(noise);
+    });
+  };
+}
+
+absl::Status JudgedTrials::LookAtTeacher(judge::Judge& judge, const judge::Generate& generate,
+                                         const std::function<bool()>& stop) {
+  MP_ASSIGN_OR_RETURN(const judge::Verdict verdict, judge.LookAtTeacher(generate, "teacher", stop));
+  Take(verdict);
+  return absl::OkStatus();
+}
+
 absl::Status JudgedTrials::Look(const judge::Judge& judge, const judge::Generate& generate,
                                 const std::string& name, const std::function<bool()>& stop) {
-  if (name.empty() && !judge.compares()) return absl::OkStatus();
   MP_ASSIGN_OR_RETURN(const judge::Verdict verdict, judge.Look(generate, name, stop));
+  Take(verdict);
+  return absl::OkStatus();
+}
+
+void JudgedTrials::Take(const judge::Verdict& verdict) {
   out_.samples = verdict.samples;
   if (!verdict.grid.empty()) out_.grid = verdict.grid;
-  if (verdict.compared) {
-    frechet_.push_back(verdict.frechet);
-    precision_.push_back(verdict.precision);
-    recall_.push_back(verdict.recall);
-  }
-  return absl::OkStatus();
+  if (!std::isnan(verdict.distance)) distance_.push_back(verdict.distance);
+  if (!verdict.compared) return;
+  frechet_.push_back(verdict.frechet);
+  precision_.push_back(verdict.precision);
+  recall_.push_back(verdict.recall);
 }
 
 std::optional<JudgedSamples> JudgedTrials::Result() const {
@@ -67,6 +96,7 @@ std::optional<JudgedSamples> JudgedTrials::Result() const {
     out.precision = SpreadOf(precision_);
     out.recall = SpreadOf(recall_);
   }
+  if (!distance_.empty()) out.distance = SpreadOf(distance_);
   return out;
 }
 

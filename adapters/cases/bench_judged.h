@@ -6,6 +6,8 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/types/span.h"
+#include "adapters/cases/gaussian_job.h"
 #include "adapters/cases/network_job.h"
 #include "adapters/judge/judge.h"
 #include "adapters/network/executor.h"
@@ -19,9 +21,16 @@ judge::Generate SamplesOfTeacher(const NetworkJob& job);
 // The executor must live as long as it is used.
 judge::Generate SamplesOfStudent(const NetworkJob& job, const network::Executor& executor);
 
+// The same of linear students: `value` is the operator along the axes of the job's basis; the job
+// must live as long.
+judge::Generate SamplesOfOperator(const Job& job, absl::Span<const double> value);
+
 // Verdicts of several trials.
 class JudgedTrials {
  public:
+  // The teacher's, named so; first, so that distances from it are known.
+  absl::Status LookAtTeacher(judge::Judge& judge, const judge::Generate& generate,
+                             const std::function<bool()>& stop);
   // An empty name makes no picture.
   absl::Status Look(const judge::Judge& judge, const judge::Generate& generate,
                     const std::string& name, const std::function<bool()>& stop);
@@ -29,7 +38,9 @@ class JudgedTrials {
   std::optional<JudgedSamples> Result() const;
 
  private:
-  std::vector<double> frechet_, precision_, recall_;
+  void Take(const judge::Verdict& verdict);
+
+  std::vector<double> frechet_, precision_, recall_, distance_;
   JudgedSamples out_;
 };
 

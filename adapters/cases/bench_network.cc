@@ -76,7 +76,7 @@ class NetworkStudents : public BenchCase {
       const BenchWatch& watch) const override {
     if (judge_ == nullptr) return std::optional<JudgedSamples>();
     JudgedTrials trials;
-    MP_RETURN_IF_ERROR(trials.Look(*judge_, SamplesOfTeacher(job_), "teacher", watch.stop));
+    MP_RETURN_IF_ERROR(trials.LookAtTeacher(*judge_, SamplesOfTeacher(job_), watch.stop));
     return trials.Result();
   }
 

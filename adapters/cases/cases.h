@@ -42,8 +42,9 @@ absl::StatusOr<std::shared_ptr<const RunCase>> ResumedNetworkRun(const DistillAr
 // ---- For `mergeplan bench`.
 
 // `arguments` name one strategy or plan. The students are linear; trials are runs with seeds that
-// follow each other.
+// follow each other. `judge`, where it is not null, looks at the samples of all of them.
 absl::StatusOr<std::shared_ptr<const BenchCase>> GaussianCase(const DistillArguments& arguments,
+                                                              std::shared_ptr<judge::Judge> judge,
                                                               PlannerServices& services);
 
 // What all strategies of one mixture share: the students of single steps that merges start from.
@@ -55,8 +56,7 @@ absl::StatusOr<std::shared_ptr<const BenchCase>> MixtureCase(const DistillArgume
                                                              std::shared_ptr<MixtureFits> fits,
                                                              PlannerServices& services);
 
-// The same with network students, of a network teacher or of another one. `judge`, where it is not
-// null, looks at the samples of all of them.
+// The same with network students, of a network teacher or of another one.
 absl::StatusOr<std::shared_ptr<const BenchCase>> NetworkCase(const DistillArguments& arguments,
                                                              std::shared_ptr<judge::Judge> judge,
                                                              PlannerServices& services);

@@ -14,6 +14,7 @@
 #include "absl/strings/str_split.h"
 #include "adapters/cases/cases.h"
 #include "adapters/command/bench_budget.h"
+#include "adapters/command/latent_data.h"
 #include "adapters/judge/judge.h"
 #include "planner/base/memory.h"
 #include "planner/base/status_macros.h"
@@ -46,13 +47,13 @@ absl::StatusOr<std::shared_ptr<const BenchCase>> CaseOf(const DistillArguments& 
   if (HasNetworkStudents(arguments, name)) {
     return NetworkCase(arguments, std::move(judge), services);
   }
-  if (judge != nullptr && judge->compares()) {
-    return Misuse(absl::StrCat("--judge: is of network students, these are of ", name.kind, ":",
-                               name.path, "; leave the option out"));
-  }
   MP_RETURN_IF_ERROR(CheckArguments(arguments));
-  if (name.kind == kMixtureTeacher) return MixtureCase(arguments, std::move(fits), services);
-  return GaussianCase(arguments, services);
+  if (name.kind != kMixtureTeacher) return GaussianCase(arguments, std::move(judge), services);
+  if (judge != nullptr && judge->compares()) {
+    return Misuse(absl::StrCat("--judge: is of linear or network students, these are of ",
+                               name.kind, ":", name.path, "; leave the option out"));
+  }
+  return MixtureCase(arguments, std::move(fits), services);
 }
 
 // One strategy of the list, ready to be run.
@@ -169,7 +170,7 @@ absl::StatusOr<BenchResult> RunBench(const BenchArguments& asked, const BenchWat
   }
   std::shared_ptr<judge::Judge> judge;
   if (!arguments.judge.data.empty() || !arguments.judge.folder.empty()) {
-    judge = std::make_shared<judge::Judge>(arguments.judge);
+    judge = std::make_shared<judge::Judge>(arguments.judge, DecoderOf(arguments.question));
   }
   LinearPlannerServices services([](LogLevel, std::string_view) {}, watch.stop);
   BenchForecast forecast;

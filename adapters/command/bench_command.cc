@@ -4,7 +4,6 @@
 
 #include <cerrno>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <memory>
@@ -14,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "adapters/command/bench_budget.h"
+#include "adapters/command/latent_data.h"
 #include "adapters/parallel/open.h"
 #include "adapters/runtime/device.h"
 #include "adapters/runtime/output.h"
@@ -87,16 +87,6 @@ absl::Status CheckFolder(const std::string& path) {
   return MakeDirectories(path);
 }
 
-// Where reference statistics are kept.
-std::string DefaultCache() {
-  for (const auto& [variable, inside] : {std::pair{"XDG_CACHE_HOME", "/mergeplan/references"},
-                                         std::pair{"HOME", "/.cache/mergeplan/references"}}) {
-    const char* value = std::getenv(variable);
-    if (value != nullptr && *value != '\0') return absl::StrCat(value, inside);
-  }
-  return "";
-}
-
 absl::StatusOr<int> Bench(const BenchArguments& asked, const BenchOutput& output) {
   if (output.file_given && output.file.empty()) {
     return Misuse("-o: is empty, expected a file; leave it out or give one");
@@ -109,7 +99,7 @@ absl::StatusOr<int> Bench(const BenchArguments& asked, const BenchOutput& output
     arguments.judge.folder = output.file;
   }
   MP_RETURN_IF_ERROR(ParseBenchBudget(arguments.budget).status());
-  if (arguments.judge.cache == "default") arguments.judge.cache = DefaultCache();
+  if (arguments.judge.cache == "default") arguments.judge.cache = CacheFolder("references");
   // Hours of training should not end at a folder that is not there.
   if (!output.file.empty() && !folder_wanted) {
     const std::filesystem::path folder = std::filesystem::absolute(output.file).parent_path();
@@ -132,6 +122,8 @@ absl::StatusOr<int> Bench(const BenchArguments& asked, const BenchOutput& output
   }
   StopOnSignals();
   SetThreads(arguments.question.threads);
+  const bool judged = !arguments.judge.data.empty() || !arguments.judge.folder.empty();
+  MP_RETURN_IF_ERROR(EncodeData(*ranks, output.quiet, judged, &arguments.question));
   Line line(output.quiet);
   BenchWatch watch;
   watch.stop = StopRequested;

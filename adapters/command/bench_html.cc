@@ -46,22 +46,28 @@ std::string NameOf(const BenchRow& row) {
 
 std::string Table(const BenchResult& result) {
   const bool judged = !result.judged.empty();
+  bool distances = false;
+  for (const BenchRow& row : result.rows) {
+    distances = distances || (row.judged && row.judged->distance);
+  }
   std::string out =
       "<table>\n<tr><th>strategy</th><th>merges</th><th>updates / merge</th><th>predicted "
       "error</th>"
       "<th>achieved error</th>";
   if (judged) absl::StrAppend(&out, "<th>Fréchet distance</th><th>precision</th><th>recall</th>");
+  if (distances) absl::StrAppend(&out, "<th>from the teacher’s samples</th>");
   absl::StrAppend(&out, "<th>seconds</th><th>peak memory</th></tr>\n");
   if (result.teacher_samples && result.teacher_samples->compared) {
     absl::StrAppend(&out, "<tr><td>teacher</td><td>–</td><td>–</td><td>–</td><td>0</td>",
                     Cell(result.teacher_samples->frechet, 1),
                     Cell(result.teacher_samples->precision, 1),
-                    Cell(result.teacher_samples->recall, 1), "<td>–</td><td>–</td></tr>\n");
+                    Cell(result.teacher_samples->recall, 1), distances ? "<td>0</td>" : "",
+                    "<td>–</td><td>–</td></tr>\n");
   }
   for (const BenchRow& row : result.rows) {
     if (!row.error.empty()) {
       absl::StrAppend(&out, "<tr><td>", Escape(NameOf(row)),
-                      "</td><td colspan=\"9\">failed: ", Escape(row.error), "</td></tr>\n");
+                      "</td><td colspan=\"10\">failed: ", Escape(row.error), "</td></tr>\n");
       continue;
     }
     absl::StrAppend(&out, "<tr><td>", Escape(NameOf(row)), "</td><td>", row.merges, "</td><td>",
@@ -73,6 +79,11 @@ std::string Table(const BenchResult& result) {
                                                     Cell(row.judged->precision, result.trials),
                                                     Cell(row.judged->recall, result.trials))
                                      : "<td>–</td><td>–</td><td>–</td>");
+    }
+    if (distances) {
+      absl::StrAppend(&out, row.judged && row.judged->distance
+                                ? Cell(*row.judged->distance, result.trials)
+                                : "<td>–</td>");
     }
     absl::StrAppendFormat(
         &out, "<td>%.2f</td><td>%s</td></tr>\n", row.seconds,

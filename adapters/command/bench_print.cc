@@ -54,14 +54,16 @@ std::string JudgedText(const BenchResult& result) {
   std::size_t width = 8;
   for (const BenchRow& row : result.rows) width = std::max(width, row.strategy.size());
   const int w = static_cast<int>(width);
-  absl::StrAppendFormat(&out, "%-*s %9s %22s %20s %20s %11s\n", w, "strategy", "budget",
-                        "Frechet distance", "precision", "recall", "peak memory");
+  absl::StrAppendFormat(&out, "%-*s %9s %22s %20s %20s %22s %11s\n", w, "strategy", "budget",
+                        "Frechet distance", "precision", "recall", "from the teacher's",
+                        "peak memory");
   const auto line = [&](const std::string& name, std::string_view budget,
                         const JudgedSamples& judged, int trials, std::int64_t bytes) {
     absl::StrAppendFormat(
-        &out, "%-*s %9s %22s %20s %20s %11s\n", w, name, std::string(budget),
+        &out, "%-*s %9s %22s %20s %20s %22s %11s\n", w, name, std::string(budget),
         SpreadText(judged.frechet, trials), SpreadText(judged.precision, trials),
         SpreadText(judged.recall, trials),
+        judged.distance ? SpreadText(*judged.distance, trials) : "-",
         bytes > 0 ? absl::StrFormat("%.0f MB", static_cast<double>(bytes) / 1e6) : "-");
   };
   if (result.teacher_samples && result.teacher_samples->compared) {
@@ -82,6 +84,7 @@ Json JudgedJson(const JudgedSamples& judged, int trials) {
     out["precision"] = SpreadJson(judged.precision, trials);
     out["recall"] = SpreadJson(judged.recall, trials);
   }
+  if (judged.distance) out["distance_from_teacher"] = SpreadJson(*judged.distance, trials);
   if (!judged.grid.empty()) out["grid"] = judged.grid;
   return out;
 }
@@ -221,7 +224,7 @@ std::string BenchCsv(const BenchResult& result) {
       "strategy,budget,merges,rounds,updates_per_merge,updates,teacher_calls,predicted_error,"
       "expected_error,achieved_error,achieved_deviation,achieved_half_width_95,"
       "achieved_surrogate,achieved_teacher,seconds,peak_memory_bytes,frechet_distance,precision,"
-      "recall,trials,error\n";
+      "recall,distance_from_teacher,trials,error\n";
   for (const BenchRow& row : result.rows) {
     absl::StrAppend(&out, Field(row.strategy), ",", std::string(BudgetWord(row.total_budget)), ",");
     if (row.error.empty()) {
@@ -237,14 +240,16 @@ std::string BenchCsv(const BenchResult& result) {
       absl::StrAppendFormat(&out, ",%.6g,", row.seconds);
       if (row.peak_memory_bytes > 0) absl::StrAppend(&out, row.peak_memory_bytes);
       const bool compared = row.judged && row.judged->compared;
-      for (const double number : {compared ? row.judged->frechet.mean : kNobodyKnows,
-                                  compared ? row.judged->precision.mean : kNobodyKnows,
-                                  compared ? row.judged->recall.mean : kNobodyKnows}) {
+      for (const double number :
+           {compared ? row.judged->frechet.mean : kNobodyKnows,
+            compared ? row.judged->precision.mean : kNobodyKnows,
+            compared ? row.judged->recall.mean : kNobodyKnows,
+            row.judged && row.judged->distance ? row.judged->distance->mean : kNobodyKnows}) {
         absl::StrAppend(&out, ",", CsvNumber(number));
       }
       absl::StrAppend(&out, ",", result.trials, ",\n");
     } else {
-      absl::StrAppend(&out, ",,,,,,,,,,,,,,,,,", result.trials, ",", Field(row.error), "\n");
+      absl::StrAppend(&out, ",,,,,,,,,,,,,,,,,,", result.trials, ",", Field(row.error), "\n");
     }
   }
   return out;

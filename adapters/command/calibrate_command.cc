@@ -20,6 +20,7 @@
 #include "adapters/cases/network_data.h"
 #include "adapters/cases/network_job.h"
 #include "adapters/cases/network_run.h"
+#include "adapters/command/latent_data.h"
 #include "adapters/parallel/open.h"
 #include "adapters/runtime/device.h"
 #include "adapters/runtime/output.h"
@@ -129,6 +130,7 @@ class CalibrateRun {
     LinearPlannerServices services([](LogLevel, std::string_view) {}, StopRequested);
     DistillArguments question = a_.question;
     question.strategy = "vanilla";  // any: the plan is what is looked for
+    MP_RETURN_IF_ERROR(EncodeData(*Alone(), /*quiet=*/false, /*judged=*/false, &question));
     MP_ASSIGN_OR_RETURN(const NetworkJob job, NewNetworkJob(question, services));
     MP_RETURN_IF_ERROR(TryNetworks(*job.steps, *job.student.module, *job.teacher, job.device));
     calibrate::CalibrateOptions options;

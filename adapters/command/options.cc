@@ -106,6 +106,20 @@ void AddNetworkOptions(CLI::App* command, DistillArguments& a) {
   }
 }
 
+// Where samples are latents of pictures.
+void AddLatentOptions(CLI::App* command, LatentArguments& a) {
+  CLI::Option_group* group = command->add_option_group(
+      "latents", "Where --data are pictures and the teacher is of their latents");
+  Add(group, "--vae", a.vae,
+      "Folder of an AutoencoderKL or AutoencoderTiny, or vae.toml: encodes --data, and in bench "
+      "decodes samples before they are judged");
+  Add(group, "--encoder", a.encoder, "In place of --vae: a TorchScript encoder alone");
+  Add(group, "--size", a.size, "Bring pictures of --data to HEIGHTxWIDTH first");
+  Add(group, "--latents", a.folder,
+      "Folder that keeps the latents, as mergeplan encode writes it [one in "
+      "~/.cache/mergeplan/latents]");
+}
+
 }  // namespace
 
 void AddQuestion(CLI::App* command, DistillArguments& a) {
@@ -138,6 +152,7 @@ void AddQuestion(CLI::App* command, DistillArguments& a) {
   AddTrainingOptions(command, a);
   AddExpertOptions(command, a.experts);
   AddNetworkOptions(command, a);
+  AddLatentOptions(command, a.latents);
   Add(command, "--dtype", a.dtype, "float64 or float32 [float64]");
   Add(command, "--device", a.device, "cpu, cuda or cuda:N [cpu]");
   command->add_option("--threads", a.threads, "Threads of a training step; 0: all")

@@ -2,7 +2,7 @@
 
 #include <toml++/toml.h>
 
-#include <cstring>
+#include <algorithm>
 #include <filesystem>
 #include <sstream>
 #include <system_error>
@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "adapters/encoding/half.h"
 #include "planner/base/file.h"
 #include "planner/base/status_macros.h"
 #include "planner/data/safetensors.h"
@@ -22,14 +23,7 @@ namespace {
 constexpr char kIdentityKey[] = "mergeplan.encode";
 constexpr char kDescriptionFile[] = "encode.toml";
 constexpr char kFinishedFile[] = "latents.toml";
-
-// IEEE half, to nearest even; what is beyond its range becomes infinite.
-std::uint16_t Half(float value) {
-  const _Float16 half = static_cast<_Float16>(value);
-  std::uint16_t bits = 0;
-  std::memcpy(&bits, &half, sizeof bits);
-  return bits;
-}
+constexpr std::int64_t kPiece = std::int64_t{1} << 20;  // bytes that are copied at a time
 
 toml::table Table(const CacheDescription& description, const std::string& identity) {
   toml::table made_of;
@@ -150,35 +144,58 @@ std::optional<std::int64_t> LatentCache::Has(std::int64_t index) const {
   return count;
 }
 
-absl::Status LatentCache::Write(const CachePart& part) const {
-  std::vector<SafetensorsTensor> tensors;
-  std::string halves;  // of the tensor that is being written
+absl::Status PartInProgress::Add(std::size_t array, absl::Span<const float> values) {
+  values_[array] += static_cast<std::int64_t>(values.size());
+  if (!halves_) {
+    return files_[array].Append(
+        {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float)});
+  }
+  bytes_.clear();
+  AppendHalves(values, &bytes_);
+  return files_[array].Append(bytes_);
+}
+
+absl::StatusOr<PartInProgress> LatentCache::Begin(std::int64_t index) const {
+  PartInProgress part(index, description_.dtype == "F16");
   for (std::size_t k = 0; k < description_.arrays.size(); ++k) {
-    const std::vector<float>& values = part.arrays[k];
+    MP_ASSIGN_OR_RETURN(UnnamedFile file, UnnamedFile::Create(folder_));
+    part.files_.push_back(std::move(file));
+    part.values_.push_back(0);
+  }
+  return part;
+}
+
+absl::Status LatentCache::Write(const PartInProgress& part) const {
+  std::int64_t each = 1;
+  for (const std::int64_t side : description_.shape) each *= side;
+  const std::int64_t values = part.values_.front();
+  for (const std::int64_t other : part.values_) {
+    if (other == values && values > 0 && values % each == 0) continue;
+    return absl::InvalidArgumentError(absl::StrCat(PartPath(part.index_), ": was given ", other,
+                                                   " values of an array, expected ", values,
+                                                   " as of the first, in multiples of ", each));
+  }
+  std::vector<SafetensorsTensor> tensors;
+  std::string piece;
+  for (std::size_t k = 0; k < description_.arrays.size(); ++k) {
     SafetensorsTensor tensor;
     tensor.name = description_.arrays[k];
     tensor.dtype = description_.dtype;
     tensor.shape = description_.shape;
-    tensor.shape.insert(tensor.shape.begin(), part.count);
-    if (description_.dtype == "F16") {
-      tensor.bytes = [&values, &halves]() -> absl::StatusOr<std::string_view> {
-        halves.resize(values.size() * sizeof(std::uint16_t));
-        for (std::size_t i = 0; i < values.size(); ++i) {
-          const std::uint16_t bits = Half(values[i]);
-          std::memcpy(halves.data() + i * sizeof bits, &bits, sizeof bits);
-        }
-        return std::string_view(halves);
-      };
-    } else {
-      tensor.bytes = [&values]() -> absl::StatusOr<std::string_view> {
-        return std::string_view(reinterpret_cast<const char*>(values.data()),
-                                values.size() * sizeof(float));
-      };
-    }
+    tensor.shape.insert(tensor.shape.begin(), values / each);
+    tensor.in_pieces = true;
+    const std::int64_t bytes = values * SafetensorsElementSize(tensor.dtype);
+    tensor.bytes = [&piece, &file = part.files_[k], bytes,
+                    at = std::int64_t{0}]() mutable -> absl::StatusOr<std::string_view> {
+      piece.resize(static_cast<std::size_t>(std::min(kPiece, bytes - at)));
+      MP_RETURN_IF_ERROR(file.Read(at, absl::MakeSpan(piece)));
+      at += static_cast<std::int64_t>(piece.size());
+      return std::string_view(piece);
+    };
     tensors.push_back(std::move(tensor));
   }
-  return WriteSafetensors(PartPath(part.index), std::move(tensors),
-                          {{kIdentityKey, identity_}, {"index", absl::StrCat(part.index)}});
+  return WriteSafetensors(PartPath(part.index_), std::move(tensors),
+                          {{kIdentityKey, identity_}, {"index", absl::StrCat(part.index_)}});
 }
 
 absl::StatusOr<bool> LatentCache::Finish(std::int64_t samples) const {

@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "planner/base/unnamed_file.h"
 
 namespace mergeplan::encoding {
 
@@ -28,11 +29,23 @@ struct CacheDescription {
   std::string Identity() const;  // SHA-256
 };
 
-// One part: first sample, and `count` latents of every array, as floats, row-major.
-struct CachePart {
-  std::int64_t index = 0;
-  std::int64_t count = 0;
-  std::vector<std::vector<float>> arrays;  // as the description names them
+// One part while it is made. Its values wait in files without names in the cache's folder, so that
+// memory holds what is added at a time.
+class PartInProgress {
+ public:
+  // `values` are whole latents of array number `array`, row-major. Errors of UnnamedFile.
+  absl::Status Add(std::size_t array, absl::Span<const float> values);
+  std::int64_t index() const { return index_; }
+
+ private:
+  friend class LatentCache;
+  PartInProgress(std::int64_t index, bool halves) : index_(index), halves_(halves) {}
+
+  std::int64_t index_;
+  bool halves_;
+  std::vector<UnnamedFile> files_;    // one for every array
+  std::vector<std::int64_t> values_;  // in each of them
+  std::string bytes_;                 // of what is added
 };
 
 class LatentCache {
@@ -47,7 +60,9 @@ class LatentCache {
   // Samples of part `index` where it is there, whole and of this description; else nothing. Reads
   // its header only.
   std::optional<std::int64_t> Has(std::int64_t index) const;
-  absl::Status Write(const CachePart& part) const;
+  absl::StatusOr<PartInProgress> Begin(std::int64_t index) const;
+  // INVALID_ARGUMENT unless all arrays have as many latents, and one at least.
+  absl::Status Write(const PartInProgress& part) const;
   // All samples are known to be `samples`: writes latents.toml if all parts are there, and says
   // whether it did. More than one process may do so: they write the same bytes.
   absl::StatusOr<bool> Finish(std::int64_t samples) const;

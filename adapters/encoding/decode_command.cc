@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "adapters/encoding/place.h"
 #include "adapters/runtime/arguments.h"
 #include "adapters/runtime/output.h"
 #include "adapters/runtime/signals.h"
@@ -53,6 +54,7 @@ void PrintDecoded(const DecodeArguments& arguments, const DecodeResult& result, 
 }  // namespace
 
 int RunDecodeCommand(const DecodeArguments& arguments, const DecodeOutput& output) {
+  encoding::KeepFreedMemory();
   StopOnSignals();
   absl::StatusOr<DecodeResult> result = DecodeResult();
   {

@@ -1,10 +1,13 @@
 #include "adapters/encoding/encode_command.h"
 
+#include <unistd.h>
+
 #include <cstdio>
 #include <string>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "adapters/encoding/place.h"
 #include "adapters/encoding/progress_line.h"
 #include "adapters/parallel/open.h"
 #include "adapters/runtime/signals.h"
@@ -57,8 +60,44 @@ void Print(const EncodeArguments& arguments, const EncodeResult& result, bool js
   }
 }
 
+absl::StatusOr<int> RunToStdout(const EncodeArguments& arguments, const EncodeOutput& output,
+                                const Communicator& ranks) {
+  if (ranks.ranks() > 1) {
+    return absl::InvalidArgumentError(
+        "-o -: mpirun's processes share one standard output, expected a folder");
+  }
+  if (output.json) {
+    return absl::InvalidArgumentError("--json: stands beside -o -, whose latents take stdout");
+  }
+  if (::isatty(STDOUT_FILENO) != 0) {
+    return absl::InvalidArgumentError(
+        "-o -: standard output is a terminal, expected a pipe or a file for the latents");
+  }
+  StopOnSignals();
+  EncodeResult result;
+  {
+    encoding::ProgressLine progress("encode", output.quiet);
+    MP_ASSIGN_OR_RETURN(result,
+                        encoding::EncodeToDescriptor(arguments, STDOUT_FILENO,
+                                                     [&](const auto& at) { progress.Show(at); }));
+  }
+  if (result.stopped) {
+    std::fprintf(stderr, "mergeplan %s: stopped after %lld samples, of which nothing is kept\n",
+                 output.command.c_str(), static_cast<long long>(result.encoded));
+    return 3;
+  }
+  if (!output.quiet && output.command == "encode") {
+    std::fprintf(stderr, "%s: %s becomes %s by %s, %lld samples in %.1f s\n",
+                 arguments.input.c_str(), Shape(result.image_shape).c_str(),
+                 Shape(result.latent_shape).c_str(), result.vae_kind.c_str(),
+                 static_cast<long long>(result.encoded), result.seconds);
+  }
+  return 0;
+}
+
 absl::StatusOr<int> Run(EncodeArguments arguments, const EncodeOutput& output,
                         const Communicator& ranks) {
+  if (arguments.output == "-") return RunToStdout(arguments, output, ranks);
   if (ranks.ranks() > 1) {
     if (!arguments.shard.empty()) {
       return absl::InvalidArgumentError(
@@ -86,10 +125,13 @@ absl::StatusOr<int> Run(EncodeArguments arguments, const EncodeOutput& output,
 }  // namespace
 
 int RunEncodeCommand(const EncodeArguments& arguments, const EncodeOutput& output) {
+  encoding::KeepFreedMemory();
   const auto opened = OpenCommunicator();
-  const auto fail = [](const absl::Status& status) {
-    std::fprintf(stderr, "mergeplan encode: %s\n", std::string(status.message()).c_str());
-    const bool flag = status.message().substr(0, 2) == "--";
+  const auto fail = [&](const absl::Status& status) {
+    std::fprintf(stderr, "mergeplan %s: %s\n", output.command.c_str(),
+                 std::string(status.message()).c_str());
+    const bool flag =
+        status.message().substr(0, 2) == "--" || status.message().substr(0, 3) == "-o ";
     return flag ? 2 : 1;
   };
   if (!opened.ok()) return fail(opened.status());

@@ -2,10 +2,7 @@
 
 #include <toml++/toml.h>
 
-#include <algorithm>
-#include <vector>
-
-#include "absl/types/span.h"
+#include "adapters/encoding/count.h"
 #include "planner/base/status_macros.h"
 #include "planner/data/parts.h"
 #include "planner/data/spool.h"
@@ -28,18 +25,6 @@ absl::StatusOr<std::unique_ptr<SampleSource>> Open(const std::string& path,
   return out;
 }
 
-absl::StatusOr<std::int64_t> Count(SampleSource& source) {
-  const std::int64_t d = source.dimensions();
-  std::vector<double> rows(
-      static_cast<std::size_t>(std::max<std::int64_t>(1, (std::int64_t{1} << 16) / d) * d));
-  std::int64_t count = 0;
-  for (;;) {
-    MP_ASSIGN_OR_RETURN(const int got, source.Read(absl::MakeSpan(rows)));
-    if (got == 0) return count;
-    count += got;
-  }
-}
-
 }  // namespace
 
 absl::StatusOr<LatentInput> OpenLatents(const std::string& asked, const std::string& array) {
@@ -59,7 +44,7 @@ absl::StatusOr<LatentInput> OpenLatents(const std::string& asked, const std::str
     out.size = *out.source->size();
     return out;
   }
-  MP_ASSIGN_OR_RETURN(out.size, Count(*out.source));
+  MP_ASSIGN_OR_RETURN(out.size, CountSamples(*out.source));
   MP_ASSIGN_OR_RETURN(out.source, Open(path, array));
   return out;
 }

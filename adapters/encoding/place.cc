@@ -1,5 +1,9 @@
 #include "adapters/encoding/place.h"
 
+#include <malloc.h>
+
+#include <limits>
+
 #include "absl/strings/str_cat.h"
 #include "adapters/runtime/arguments.h"
 #include "adapters/runtime/device.h"
@@ -16,6 +20,12 @@ absl::StatusOr<at::Device> OpenPlace(const std::string& word, int threads) {
   SetThreads(threads);
   return device->cuda ? at::Device(at::kCUDA, static_cast<at::DeviceIndex>(device->index))
                       : at::Device(at::kCPU);
+}
+
+void KeepFreedMemory() {
+  ::mallopt(M_MMAP_MAX, 0);
+  ::mallopt(M_TRIM_THRESHOLD, std::numeric_limits<int>::max());
+  ::mallopt(M_TOP_PAD, 1 << 26);
 }
 
 }  // namespace mergeplan::encoding

@@ -2,6 +2,7 @@
 
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/_upsample_bicubic2d_aa.h>
 #include <ATen/ops/isfinite.h>
 
 #include <algorithm>
@@ -24,23 +25,39 @@ constexpr std::int64_t kBlock = 256;
 
 class ClassifierFeatures : public Features {
  public:
-  ClassifierFeatures(Classifier classifier, std::string id)
+  ClassifierFeatures(Classifier classifier, std::string id, bool resize)
       : classifier_(std::move(classifier)),
-        name_(absl::StrCat(classifier_.config().name, " (", classifier_.features(),
-                           " features; not Inception)")),
-        id_(std::move(id)) {}
+        name_(absl::StrCat(
+            classifier_.config().name, " (", classifier_.features(), " features; not Inception",
+            resize ? absl::StrCat("; of pictures brought to ", Height(), " x ", Width()) : "",
+            ")")),
+        id_(std::move(id)),
+        resize_(resize) {}
 
   absl::StatusOr<at::Tensor> Of(const at::Tensor& pixels) const override {
     const c10::NoGradGuard no_gradients;
-    MP_ASSIGN_OR_RETURN(const at::Tensor features, classifier_.Features(pixels));
+    at::Tensor seen = pixels;
+    if (resize_) {
+      MP_RETURN_IF_ERROR(network::Try("features", [&]() -> absl::Status {
+        seen = at::_upsample_bicubic2d_aa(pixels, {Height(), Width()}, /*align_corners=*/false)
+                   .clamp(0, 255)
+                   .round();
+        return absl::OkStatus();
+      }));
+    }
+    MP_ASSIGN_OR_RETURN(const at::Tensor features, classifier_.Features(seen));
     return features.to(at::kDouble);
   }
   const std::string& name() const override { return name_; }
   const std::string& id() const override { return id_; }
 
  private:
+  std::int64_t Height() const { return classifier_.config().shape[1]; }
+  std::int64_t Width() const { return classifier_.config().shape[2]; }
+
   Classifier classifier_;
   std::string name_, id_;
+  bool resize_;
 };
 
 }  // namespace
@@ -58,7 +75,8 @@ std::string ShippedFeatures() {
 }
 
 absl::StatusOr<std::unique_ptr<Features>> OpenFeatures(const std::string& path,
-                                                       const std::vector<std::int64_t>& shape) {
+                                                       const std::vector<std::int64_t>& shape,
+                                                       bool resize) {
   std::error_code ec;
   const bool shipped = path.empty();
   const std::string folder = shipped ? ShippedFeatures() : path;
@@ -73,7 +91,9 @@ absl::StatusOr<std::unique_ptr<Features>> OpenFeatures(const std::string& path,
   }
   std::vector<std::int64_t> found = shape;
   if (found.size() == 2) found.insert(found.begin(), 1);
-  if (found != classifier->config().shape) {
+  const std::vector<std::int64_t>& known = classifier->config().shape;
+  const bool same = found == known;
+  if (!same && !(resize && found.size() == 3 && found[0] == known[0])) {
     return absl::InvalidArgumentError(absl::StrCat(
         folder, ": ", classifier->config().name, " knows pictures of the shape [",
         absl::StrJoin(classifier->config().shape, ", "), "], the samples have [",
@@ -83,7 +103,8 @@ absl::StatusOr<std::unique_ptr<Features>> OpenFeatures(const std::string& path,
   }
   MP_ASSIGN_OR_RETURN(const std::string config, Sha256OfFile(folder + "/config.json"));
   MP_ASSIGN_OR_RETURN(const std::string weights, Sha256OfFile(folder + "/classifier.safetensors"));
-  return std::make_unique<ClassifierFeatures>(*std::move(classifier), Sha256(config + weights));
+  return std::make_unique<ClassifierFeatures>(*std::move(classifier), Sha256(config + weights),
+                                              !same);
 }
 
 absl::StatusOr<at::Tensor> ToPixels(const at::Tensor& samples, const std::string& scaling) {

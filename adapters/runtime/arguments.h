@@ -42,6 +42,13 @@ struct NetworkArguments {
   }
 };
 
+// How pictures of --data, and of --judge, become latents and back.
+struct LatentArguments {
+  std::optional<std::string> vae, encoder;  // one of them, as `mergeplan encode` has them
+  std::optional<std::string> size;          // that pictures of --data are brought to first
+  std::optional<std::string> folder;        // keeps the latents; absent: the user's cache
+};
+
 // What `mergeplan distill` was told. What is absent comes from the plan, from the run that is
 // resumed, or from a default.
 struct DistillArguments {
@@ -54,6 +61,7 @@ struct DistillArguments {
   std::map<std::string, std::string> training;  // options of Recipe, by name without dashes
   ExpertArguments experts;
   NetworkArguments network;
+  LatentArguments latents;
   std::vector<std::string> plugin_folders;
   std::vector<std::string> parameters;  // NAME=VALUE, for the plugin
   int threads = 0;

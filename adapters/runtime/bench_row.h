@@ -28,8 +28,10 @@ struct LevelFigure {
 struct JudgedSamples {
   bool compared = false;              // else there is a picture only
   Spread frechet, precision, recall;  // over trials
-  std::int64_t samples = 0;           // of each trial
-  std::string grid;                   // picture of the first trial's; empty: none
+  // From the teacher's samples for the same noise (judge::Verdict); none of the teacher itself.
+  std::optional<Spread> distance;
+  std::int64_t samples = 0;  // of each trial
+  std::string grid;          // picture of the first trial's; empty: none
 };
 
 // How quick the machine is, by a short probe; NaN where none was made.

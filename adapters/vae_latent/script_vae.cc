@@ -1,6 +1,7 @@
 #include "adapters/vae_latent/script_vae.h"
 
-#include <c10/core/GradMode.h>
+#include <ATen/ops/zeros.h>
+#include <c10/core/InferenceMode.h>
 #include <torch/csrc/jit/api/module.h>
 #include <torch/csrc/jit/runtime/graph_executor.h>
 #include <torch/csrc/jit/serialization/import.h>
@@ -29,6 +30,44 @@ class ScriptVae : public Vae {
   absl::Status Load(at::Device device) {
     MP_RETURN_IF_ERROR(LoadOne(sidecar_.encoder, device, &encoder_));
     return LoadOne(sidecar_.decoder, device, &decoder_);
+  }
+
+  // What the encoder alone shows: channels of images and latents, and the reduction.
+  absl::Status Probe(at::Device device) {
+    constexpr std::int64_t kSide = 64;
+    std::string last;
+    for (const std::int64_t channels : {3, 1}) {
+      at::Tensor out;
+      const absl::Status run = Caught(sidecar_.encoder, [&] {
+        const c10::InferenceMode inference;
+        const torch::jit::GraphOptimizerEnabledGuard plain(false);
+        const c10::IValue value =
+            encoder_->forward({at::zeros({1, channels, kSide, kSide}, device)});
+        if (value.isTensor()) out = value.toTensor();
+      });
+      if (!run.ok()) {
+        last = std::string(run.message().substr(0, 200));
+        continue;
+      }
+      if (!out.defined() || out.dim() != 4 || out.size(0) != 1 || out.size(1) < 1 ||
+          out.size(2) < 1 || out.size(2) != out.size(3) || kSide % out.size(2) != 0) {
+        return absl::InvalidArgumentError(absl::StrCat(
+            sidecar_.encoder, ": gave ", out.defined() ? ShapeOf(out) : "no tensor",
+            " for an image [1, ", channels, ", 64, 64], expected [1, C, 64 / r, 64 / r]: latents"));
+      }
+      sidecar_.image_channels = channels;
+      sidecar_.latent_channels = out.size(1);
+      sidecar_.reduction = kSide / out.size(2);
+      description_.image_channels = description_.picture_channels = channels;
+      description_.latent_channels = sidecar_.latent_channels;
+      description_.reduction = sidecar_.reduction;
+      return absl::OkStatus();
+    }
+    return absl::InvalidArgumentError(
+        absl::StrCat(sidecar_.encoder,
+                     ": takes no image of three channels or one and 64 x 64 pixels, expected an "
+                     "encoder; a vae.toml with --vae tells other ones (it said: ",
+                     last, ")"));
   }
 
   const VaeDescription& description() const override { return description_; }
@@ -142,6 +181,20 @@ absl::StatusOr<std::unique_ptr<Vae>> LoadScriptVae(const std::string& path, at::
   about.sha256 = Sha256(hashes);
   auto vae = std::make_unique<ScriptVae>(sidecar, about);
   MP_RETURN_IF_ERROR(vae->Load(device));
+  return vae;
+}
+
+absl::StatusOr<std::unique_ptr<Vae>> LoadScriptEncoder(const std::string& path, at::Device device) {
+  VaeDescription about;
+  about.kind = "TorchScript";
+  about.path = path;
+  MP_ASSIGN_OR_RETURN(about.sha256, Sha256OfFile(path));
+  Sidecar sidecar;
+  sidecar.encoder = path;
+  about.pixels = sidecar.pixels;
+  auto vae = std::make_unique<ScriptVae>(sidecar, about);
+  MP_RETURN_IF_ERROR(vae->Load(device));
+  MP_RETURN_IF_ERROR(vae->Probe(device));
   return vae;
 }
 

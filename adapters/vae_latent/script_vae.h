@@ -12,4 +12,7 @@ namespace mergeplan::vae {
 // for a file that is no TorchScript.
 absl::StatusOr<std::unique_ptr<Vae>> LoadScriptVae(const std::string& path, at::Device device);
 
+// OpenEncoder (vae.h).
+absl::StatusOr<std::unique_ptr<Vae>> LoadScriptEncoder(const std::string& path, at::Device device);
+
 }  // namespace mergeplan::vae

@@ -74,4 +74,8 @@ absl::StatusOr<std::unique_ptr<Vae>> OpenVae(const std::string& path, at::Device
   return std::make_unique<FolderVae>(std::move(net), std::move(about));
 }
 
+absl::StatusOr<std::unique_ptr<Vae>> OpenEncoder(const std::string& path, at::Device device) {
+  return LoadScriptEncoder(path, device);
+}
+
 }  // namespace mergeplan::vae

@@ -42,4 +42,11 @@ class Vae {
 // TorchScript pair (see the README). Float32, for inference only.
 absl::StatusOr<std::unique_ptr<Vae>> OpenVae(const std::string& path, at::Device device = at::kCPU);
 
+// A TorchScript encoder alone, without a sidecar: images in [-1, 1] become the mean, and neither
+// factor nor shift is known (1 and 0). Channels and reduction are found with a grey image of 64
+// pixels; INVALID_ARGUMENT where it takes neither three channels nor one, or gives no smaller
+// image.
+absl::StatusOr<std::unique_ptr<Vae>> OpenEncoder(const std::string& path,
+                                                 at::Device device = at::kCPU);
+
 }  // namespace mergeplan::vae

@@ -7,7 +7,7 @@
 #   TRAIN=yes    trains the VAE first (README.md has the time), in place of the one that lies here
 #   MERGEPLAN    the program (default: the newest one under build/, else the one on PATH)
 #   UPDATES      of a merge (default: 10 100 1000 10000)
-#   SAMPLES      that are decoded (default: 1000)
+#   SAMPLES      that are decoded and judged (default: 1000)
 #   DATA         folder of Fashion-MNIST (default: that of Debian's package dataset-fashion-mnist)
 set -euo pipefail
 HERE="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
@@ -48,38 +48,42 @@ for run in mean mean-diagonal sample; do
   latents="$OUT/latents-$content"
   "$PROGRAM" encode "$TEST" --size 32 --vae "$VAE" --content "$content" -o "$latents"
   # The report has the covariance as a heatmap and the variances, sorted, with their intervals.
-  "$PROGRAM" analyze "$latents/part-*.safetensors" --array latents --basis "$basis" -T 32 "${question[@]}" --iterations 100 \
+  "$PROGRAM" analyze "$latents" --basis "$basis" -T 32 "${question[@]}" --iterations 100 \
     -o "$OUT/$run/spectrum.toml" --report "$OUT/$run/analysis.html" | tee "$OUT/$run/analysis.txt"
-  "$PROGRAM" analyze "$latents/part-*.safetensors" --array latents --basis "$basis" --no-gaussianity --json >"$OUT/$run/latents.json"
+  "$PROGRAM" analyze "$latents" --basis "$basis" --no-gaussianity --json >"$OUT/$run/latents.json"
+  # What comes out of the decoder is judged too, of the means' teacher.
+  judge=()
+  if [ "$run" = mean ]; then judge=(--judge "$TEST" --vae "$VAE" --judge-samples "$SAMPLES"); fi
   for updates in $UPDATES; do
     "$PROGRAM" bench --teacher "analytic:$OUT/$run/spectrum.toml" --teacher-steps 32 "${question[@]}" --iterations "$updates" \
-      --draws chi2 --budget both --strategies vanilla,progressive,boot,consistency,dp_custom \
+      --draws chi2 --budget both --trials 1 --strategies vanilla,progressive,boot,consistency,dp_custom "${judge[@]}" \
       -o "$OUT/$run/bench-$updates.csv" --quiet >"$OUT/$run/bench-$updates.txt"
   done
 done
 
 # Error maps of decoded samples, as the paper's: students of the means' teacher, the same noise for all. In all, only strategies of fewer
 # merges than BOOT have other updates under the second budget: vanilla and the planner's.
-MAPS="$(dirname "$PROGRAM")/error_maps"
-if [ -x "$MAPS" ]; then
-  for updates in $UPDATES; do
-    runs=()
-    for strategy in vanilla progressive boot consistency dp_custom vanilla-in-all; do
-      own="$updates"
-      if [ "$strategy" = vanilla-in-all ]; then own=$((31 * updates)); fi
-      folder="$OUT/runs-$updates/$strategy"
-      if [ ! -f "$folder/result.toml" ]; then
-        "$PROGRAM" distill --strategy "${strategy%-in-all}" --teacher "analytic:$OUT/mean/spectrum.toml" --teacher-steps 32 \
-          "${question[@]}" --iterations "$own" --draws chi2 -o "$folder" --quiet >/dev/null
-      fi
-      runs+=("$folder")
-    done
-    echo "== decoded: $updates updates"
-    "$MAPS" "$OUT/mean/spectrum.toml" "$VAE" "$OUT/error-maps-$updates.png" "$SAMPLES" "${runs[@]}" | tee "$OUT/error-maps-$updates.md"
+decoded() { # decoded OUTPUT RUN [--teacher]
+  [ -f "$1" ] && return 0
+  "$PROGRAM" sample "${@:2}" --count 8 -o "$OUT/samples.npz" >/dev/null
+  "$PROGRAM" decode "$OUT/samples.npz" --vae "$VAE" --dtype float32 -o "$1" >/dev/null
+}
+for updates in $UPDATES; do
+  students=()
+  for strategy in vanilla progressive boot consistency dp_custom vanilla-in-all; do
+    own="$updates"
+    if [ "$strategy" = vanilla-in-all ]; then own=$((31 * updates)); fi
+    folder="$OUT/runs-$updates/$strategy"
+    if [ ! -f "$folder/result.toml" ]; then
+      "$PROGRAM" distill --strategy "${strategy%-in-all}" --teacher "analytic:$OUT/mean/spectrum.toml" --teacher-steps 32 \
+        "${question[@]}" --iterations "$own" --draws chi2 -o "$folder" --quiet >/dev/null
+    fi
+    decoded "$folder/decoded.npz" "$folder"
+    students+=("$folder/decoded.npz")
   done
-else
-  echo "error maps: left out, there is no $MAPS (ninja -C build/release error_maps)"
-fi
+  decoded "$OUT/teacher.npz" "$OUT/runs-$updates/boot" --teacher
+  python3 "$HERE/error_maps.py" "$OUT/error-maps-$updates.png" "$OUT/teacher.npz" "${students[@]}"
+done
 
 python3 "$HERE/table.py" "$OUT" | tee "$OUT/table.md"
 echo "reports: $OUT/*/analysis.html, error maps: $OUT/error-maps-*.png"

@@ -5,12 +5,18 @@
 """
 
 import csv
+import itertools
 import json
 import pathlib
 import sys
 
 ORDER = ["vanilla", "progressive", "boot", "consistency", "dp_custom"]
 NAMES = {"boot": "BOOT", "dp_custom": "the DP's plan"}
+FIGURES = {  # columns of the table of `mergeplan bench`, and what they are; less is better
+    "achieved_error": "error of the operator against the surrogate",
+    "distance_from_teacher": "decoded, from the teacher's samples for the same noise",
+    "frechet_distance": "decoded, Frechet distance",
+}
 BUDGETS = {"per-merge": "the same updates for every merge", "total": "the same updates in all"}
 
 
@@ -34,16 +40,20 @@ def main(folder):
         runs = {}
         for file in content.glob("bench-*.csv"):
             for row in csv.DictReader(file.open()):
-                runs[row["budget"], row["strategy"], int(file.stem.split("-")[1])] = float(row["achieved_error"])
-        updates = sorted({k[2] for k in runs})
-        for budget, words in BUDGETS.items():
-            print(f"\n| {words} | " + " | ".join(f"{u:,}" for u in updates) + " |")
+                for figure in FIGURES:
+                    if row[figure]:
+                        runs[figure, row["budget"], row["strategy"], int(file.stem.split("-")[1])] = float(row[figure])
+        updates = sorted({k[3] for k in runs})
+        for (figure, meaning), (budget, words) in itertools.product(FIGURES.items(), BUDGETS.items()):
+            if not any(k[:2] == (figure, budget) for k in runs):
+                continue
+            print(f"\n| {meaning}; {words} | " + " | ".join(f"{u:,}" for u in updates) + " |")
             print("|---|" + "---|" * len(updates))
-            best = {u: min(runs[budget, s, u] for s in ORDER if s != "dp_custom") for u in updates}
+            best = {u: min(runs[figure, budget, s, u] for s in ORDER if s != "dp_custom") for u in updates}
             for strategy in ORDER:
                 cells = []
                 for u in updates:
-                    error = runs[budget, strategy, u]
+                    error = runs[figure, budget, strategy, u]
                     text = f"{error:.4g}"
                     # The best of the four; together where they differ by rounding and SGD's noise only.
                     cells.append(f"**{text}**" if strategy != "dp_custom" and error <= best[u] * (1 + 1e-4) else text)

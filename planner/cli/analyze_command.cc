@@ -122,6 +122,7 @@ absl::Status AddAdvice(const AnalyzeFlags& flags, ModelSpec spec, Analysis& anal
 
 absl::Status RunAnalyze(AnalyzeFlags flags) {
   if (flags.data.input.empty()) return Misuse("no INPUT: give a file or folder of samples");
+  MP_RETURN_IF_ERROR(CheckEncoding(flags.data));
   MP_RETURN_IF_ERROR(CheckTomlOutput(flags.output, {flags.data.input}));
   MP_RETURN_IF_ERROR(CheckOutput(flags.report, {flags.data.input}));
   if (!flags.report.empty() && flags.report == flags.output) {
@@ -177,6 +178,11 @@ absl::Status RunAnalyze(AnalyzeFlags flags) {
     }
     if (flags.shards == 0) flags.shards = flags.ranks.size;
   }
+  if (flags.data.encoding.asked() && (flags.shards > 0 || !flags.checkpoint.empty())) {
+    return Misuse(
+        "--checkpoint: beside --vae the latents are not kept, so that there is nothing to go on "
+        "with; expected mergeplan encode, which goes on where it was, and analyze of its folder");
+  }
   if (!flags.checkpoint.empty() != (flags.shards > 0)) {
     return Misuse("--checkpoint and --shards belong together: a folder, and how many parts");
   }
@@ -190,6 +196,7 @@ absl::Status RunAnalyze(AnalyzeFlags flags) {
   }
 
   flags.data.hash = !flags.output.empty();
+  if (!flags.diagonal_only) flags.data.most_dimensions = kMaxDimensions;
   const auto begin = std::chrono::steady_clock::now();
   Analysis analysis;
   MP_ASSIGN_OR_RETURN(std::optional<Spectrum> found, EstimateAndTest(flags, analysis));
@@ -237,8 +244,10 @@ Command MakeAnalyze(CLI::App& top) {
       "analyze", "Estimate the variances of a data set and say which regime it is in");
   app->footer(
       "example: mergeplan analyze train-images-idx3-ubyte.gz -o spectrum.toml -T 32 --schedule "
-      "cosine --train-time 1.6");
+      "cosine --train-time 1.6\n"
+      "         mergeplan analyze images/ --vae pipeline/vae --size 128 --per-channel");
   AddDataFlags(*app, flags->data);
+  AddEncodingFlags(*app, flags->data.encoding);
   app->add_option("--basis", flags->basis,
                   "auto (default: the cheapest that leaves little energy off the diagonal), "
                   "diagonal, dct (over the spatial axes) or pca")

@@ -8,6 +8,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/cord.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
@@ -21,6 +22,7 @@ namespace mergeplan::cli {
 namespace {
 
 constexpr char kMisuseKey[] = "mergeplan/misuse";
+constexpr char kToldKey[] = "mergeplan/told";
 volatile std::sig_atomic_t g_interrupted = 0;
 
 extern "C" void OnInterrupt(int signal) {
@@ -124,16 +126,27 @@ std::string CommandLine() {
   return out;
 }
 
+absl::Status Told(int exit_code) {
+  absl::Status status = absl::AbortedError("it was said already");
+  status.SetPayload(kToldKey, absl::Cord(absl::StrCat(exit_code)));
+  return status;
+}
+
 int ExitCodeOf(const absl::Status& status) {
   if (status.ok()) return kDone;
+  int told = 0;
+  if (const auto code = status.GetPayload(kToldKey);
+      code && absl::SimpleAtoi(std::string(*code), &told)) {
+    return told;
+  }
   if (absl::IsCancelled(status)) return kStopped;
   return status.GetPayload(kMisuseKey).has_value() ? kMisuse : kFailed;
 }
 
 int Report(std::string_view command, const absl::Status& status) {
-  if (!status.ok()) {
+  if (!status.ok() && !status.GetPayload(kToldKey).has_value()) {
     const std::string line =
-        absl::StrReplaceAll(NameStandardInput(std::string(status.message())), {{"\n", "; "}});
+        absl::StrReplaceAll(NameSpooled(std::string(status.message())), {{"\n", "; "}});
     std::fprintf(stderr, "mergeplan %s: %s\n", std::string(command).c_str(), line.c_str());
   }
   return ExitCodeOf(status);

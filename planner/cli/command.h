@@ -16,6 +16,8 @@ namespace mergeplan::cli {
 // The same status, marked as the fault of a flag: the command ends with kMisuse.
 absl::Status Misuse(absl::Status status);
 absl::Status Misuse(std::string_view message);
+// A failure that is on stderr already: Report says nothing more and gives `exit_code`.
+absl::Status Told(int exit_code);
 int ExitCodeOf(const absl::Status& status);
 
 // Misuse unless the folder that `path` would be written into is there: said before the work, not
@@ -66,6 +68,15 @@ struct Companion {
 const Companion* FindCompanion(std::string_view command);
 absl::Span<const Companion> Companions();
 int RunCompanion(const Companion& companion, int argc, char** argv);
+
+// The same with arguments of another command's own making. Ctrl-C meanwhile is the child's.
+struct ChildOptions {
+  std::string called;             // the command that errors begin with
+  int output = -1;                // descriptor that becomes its standard output; -1: this one's
+  std::string_view after_signal;  // what to do when a signal has ended it
+};
+int RunChild(const Companion& companion, const std::vector<std::string>& arguments,
+             const ChildOptions& options);
 
 // True after Ctrl-C (SIGINT) or SIGTERM, once CatchInterrupts was called.
 void CatchInterrupts();

@@ -93,7 +93,14 @@ const Companion* FindCompanion(std::string_view command) {
 absl::Span<const Companion> Companions() { return kCompanions; }
 
 int RunCompanion(const Companion& companion, int argc, char** argv) {
-  const std::string command(companion.command);
+  return RunChild(
+      companion, {argv + 2, argv + argc},
+      {.called = std::string(companion.command), .after_signal = companion.after_signal});
+}
+
+int RunChild(const Companion& companion, const std::vector<std::string>& words,
+             const ChildOptions& options) {
+  const std::string command = options.called;
   const std::string path = PathOf(companion.program);
   if (::access(path.c_str(), X_OK) != 0) {
     std::fprintf(
@@ -104,9 +111,10 @@ int RunCompanion(const Companion& companion, int argc, char** argv) {
         std::string(companion.comes_with).c_str());
     return kFailed;
   }
+  const std::string first(companion.command);
   std::vector<char*> arguments{const_cast<char*>(path.c_str())};
-  if (companion.passes_command) arguments.push_back(argv[1]);
-  for (int k = 2; k < argc; ++k) arguments.push_back(argv[k]);
+  if (companion.passes_command) arguments.push_back(const_cast<char*>(first.c_str()));
+  for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
   arguments.push_back(nullptr);
 
   // What the child loads may end it with any exit status in the middle of its work, so that it says
@@ -130,6 +138,7 @@ int RunCompanion(const Companion& companion, int argc, char** argv) {
     // resumable.
     ::prctl(PR_SET_PDEATHSIG, SIGTERM);
     ::close(finished[0]);
+    if (options.output >= 0) ::dup2(options.output, STDOUT_FILENO);
     ::setenv(kFinishedVariable, std::to_string(finished[1]).c_str(), 1);
     ::execv(path.c_str(), arguments.data());
     std::fprintf(stderr, "mergeplan %s: %s could not be started: %s\n", command.c_str(),
@@ -143,10 +152,15 @@ int RunCompanion(const Companion& companion, int argc, char** argv) {
   action.sa_sigaction = Forward;
   action.sa_flags = SA_SIGINFO | SA_RESTART;
   sigemptyset(&action.sa_mask);
-  for (int signal : {SIGINT, SIGTERM}) sigaction(signal, &action, nullptr);
+  struct sigaction before[2] = {};
+  ::sigaction(SIGINT, &action, &before[0]);
+  ::sigaction(SIGTERM, &action, &before[1]);
   int status = 0;
   while (::waitpid(g_child, &status, 0) < 0 && errno == EINTR) {
   }
+  ::sigaction(SIGINT, &before[0], nullptr);
+  ::sigaction(SIGTERM, &before[1], nullptr);
+  g_child = 0;
   char told = 0;
   const bool ended = ::read(finished[0], &told, 1) == 1;
   ::close(finished[0]);
@@ -157,14 +171,14 @@ int RunCompanion(const Companion& companion, int argc, char** argv) {
                  "something that it loads, ended the program (mergeplan plugins check finds such a "
                  "plugin); %s\n",
                  command.c_str(), std::string(companion.program).c_str(), WEXITSTATUS(status),
-                 std::string(companion.after_signal).c_str());
+                 std::string(options.after_signal).c_str());
     return kFailed;
   }
   const int signal = WTERMSIG(status);
   std::fprintf(stderr,
                "mergeplan %s: %s was ended by signal %d (%s) before it could stop by itself; %s\n",
                command.c_str(), std::string(companion.program).c_str(), signal, ::strsignal(signal),
-               std::string(companion.after_signal).c_str());
+               std::string(options.after_signal).c_str());
   return kFailed;
 }
 

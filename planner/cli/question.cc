@@ -65,6 +65,10 @@ absl::StatusOr<std::unique_ptr<SampleSource>> OpenWhole(const DataFlags& flags) 
   // What is wrong with the flags is said before what is wrong with the file.
   if (!flags.scale.empty()) MP_RETURN_IF_ERROR(GivenScaling(flags).status());
   SamplesOptions samples;
+  if (flags.encoding.asked()) {
+    MP_ASSIGN_OR_RETURN(const std::string latents, EncodedLatents(flags));
+    return OpenSamples(latents, samples);
+  }
   samples.array = flags.array;
   samples.skip_nonfinite = flags.skip_nonfinite;
   std::string path = flags.input;
@@ -74,15 +78,23 @@ absl::StatusOr<std::unique_ptr<SampleSource>> OpenWhole(const DataFlags& flags) 
   return OpenSamples(path, samples);
 }
 
+// Of pictures only the part is encoded.
+bool CutHere(const DataFlags& flags) { return flags.shards > 0 && !flags.encoding.asked(); }
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<SampleSource>> OpenFromFlags(const DataFlags& flags) {
   MP_ASSIGN_OR_RETURN(std::unique_ptr<SampleSource> source, OpenWhole(flags));
-  if (flags.shards == 0) return source;
+  if (!CutHere(flags)) return source;
   return ShardOf(std::move(source), flags.shard, flags.shards, flags.skip_nonfinite);
 }
 
 std::string NameOfInput(const DataFlags& flags) {
+  const EncodingFlags& encoding = flags.encoding;
+  if (encoding.asked()) {
+    return ReplaceInvalidUtf8(absl::StrCat(flags.input, " encoded by ",
+                                           encoding.vae.empty() ? encoding.encoder : encoding.vae));
+  }
   return flags.input == "-" ? "standard input" : ReplaceInvalidUtf8(flags.input);
 }
 
@@ -108,6 +120,7 @@ SpectrumPart PartOf(const DataFlags& flags, const SampleSource& whole, const std
 }
 
 absl::StatusOr<Scaling> ScalingOf(const DataFlags& flags, const SampleSource& source) {
+  if (flags.encoding.asked()) return ParseScaling("none");
   if (flags.scale.empty()) return ParseScaling(source.is_pixels() ? "-1:1" : "none");
   return GivenScaling(flags);
 }
@@ -123,7 +136,14 @@ absl::StatusOr<Spectrum> EstimateFromFlags(const DataFlags& flags, EstimateOptio
   options.threads = flags.threads;
   options.source = NameOfInput(flags);
   if (options.source_sha256.empty() && flags.hash) {
-    MP_ASSIGN_OR_RETURN(options.source_sha256, HashOfInput(flags.input));
+    std::string input = flags.input;
+    if (flags.encoding.asked()) {
+      MP_ASSIGN_OR_RETURN(input, EncodedLatents(flags));
+    }
+    // Parts are known by the hash of all latents, which nobody has where only a part is encoded.
+    if (!flags.encoding.asked() || flags.shards == 0) {
+      MP_ASSIGN_OR_RETURN(options.source_sha256, HashOfInput(input));
+    }
   }
   if (flags.shards > 0) {
     absl::StrAppend(&options.source, " (part ", flags.shard, " of ", flags.shards, ")");
@@ -131,7 +151,7 @@ absl::StatusOr<Spectrum> EstimateFromFlags(const DataFlags& flags, EstimateOptio
   MP_ASSIGN_OR_RETURN(std::unique_ptr<SampleSource> source, OpenWhole(flags));
   MP_ASSIGN_OR_RETURN(options.scaling, ScalingOf(flags, *source));
   options.parts = {PartOf(flags, *source, options.source_sha256)};
-  if (flags.shards > 0) {
+  if (CutHere(flags)) {
     source = ShardOf(std::move(source), flags.shard, flags.shards, flags.skip_nonfinite);
   }
   options.reopen = [&flags] { return OpenFromFlags(flags); };

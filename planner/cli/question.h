@@ -9,6 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "planner/choice/sensitivity.h"
+#include "planner/cli/encoded.h"
 #include "planner/data/samples.h"
 #include "planner/operators/model.h"
 #include "planner/spectrum/estimate.h"
@@ -26,6 +27,9 @@ struct DataFlags {
   int threads = 0;
   int shard = 0, shards = 0;  // part `shard` of `shards`; 0: all of it
   bool hash = true;           // into the result; takes as long as reading the data once more
+  // Where pictures are to be encoded first; then array and scale are those of the pictures.
+  EncodingFlags encoding;
+  std::int64_t most_dimensions = 0;  // of latents that are encoded; 0: any
 };
 // How files and messages call the data: as it was named, in UTF-8.
 std::string NameOfInput(const DataFlags& flags);

@@ -281,13 +281,18 @@ absl::Status WriteSafetensors(const std::string& path, std::vector<SafetensorsTe
   MP_RETURN_IF_ERROR(file.Append(start));
   MP_RETURN_IF_ERROR(file.Append(header));
   for (size_t k = 0; k < tensors.size(); ++k) {
-    MP_ASSIGN_OR_RETURN(const std::string_view bytes, tensors[k].bytes());
-    if (static_cast<std::int64_t>(bytes.size()) != sizes[k]) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          path, ": tensor ", tensors[k].name, " of shape ", ShapeText(tensors[k].shape),
-          " was given ", bytes.size(), " bytes, expected ", sizes[k]));
-    }
-    MP_RETURN_IF_ERROR(file.Append(bytes));
+    std::int64_t given = 0;
+    do {
+      MP_ASSIGN_OR_RETURN(const std::string_view bytes, tensors[k].bytes());
+      given += static_cast<std::int64_t>(bytes.size());
+      const bool short_of_it = given < sizes[k] && (!tensors[k].in_pieces || bytes.empty());
+      if (given > sizes[k] || short_of_it) {
+        return absl::InvalidArgumentError(absl::StrCat(
+            path, ": tensor ", tensors[k].name, " of shape ", ShapeText(tensors[k].shape),
+            " was given ", given, " bytes, expected ", sizes[k]));
+      }
+      MP_RETURN_IF_ERROR(file.Append(bytes));
+    } while (given < sizes[k]);
   }
   return file.Commit();
 }

@@ -77,6 +77,8 @@ struct SafetensorsTensor {
   std::string dtype;
   std::vector<std::int64_t> shape;
   std::function<absl::StatusOr<std::string_view>()> bytes;
+  // Asked again and again, for the next piece, until the shape is full; an empty piece is an error.
+  bool in_pieces = false;
 };
 
 // Writes a file beside `path`, syncs and renames it. The bytes depend on the content only and are

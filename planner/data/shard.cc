@@ -106,10 +106,14 @@ std::unique_ptr<SampleSource> ShardOf(std::unique_ptr<SampleSource> source, int 
   if (CutsEvery(*source, every)) {
     return std::make_unique<EverySource>(std::move(source), index, count);
   }
-  // Without forming n * index, which could overflow.
   const std::int64_t n = *source->size();
-  const auto border = [&](std::int64_t k) { return n / count * k + n % count * k / count; };
-  return std::make_unique<RangeSource>(std::move(source), border(index - 1), border(index));
+  return std::make_unique<RangeSource>(std::move(source), EndOfShard(n, index - 1, count),
+                                       EndOfShard(n, index, count));
+}
+
+std::int64_t EndOfShard(std::int64_t n, std::int64_t index, std::int64_t count) {
+  // Without forming n * index, which could overflow.
+  return n / count * index + n % count * index / count;
 }
 
 }  // namespace mergeplan

@@ -1,62 +1,46 @@
 #include "planner/data/spool.h"
 
-#include <fcntl.h>
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstdlib>
-#include <filesystem>
-#include <system_error>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "planner/base/unnamed_file.h"
 
 namespace mergeplan {
 namespace {
 
 constexpr char kName[] = "standard input";
 
-// Where it lies, once it does.
-std::string& PathOfSpool() {
-  static std::string path;
-  return path;
+// Path and name.
+std::vector<std::pair<std::string, std::string>>& Names() {
+  static std::vector<std::pair<std::string, std::string>> names;
+  return names;
 }
 
 absl::StatusOr<std::string> Spool() {
-  std::error_code ec;
-  const std::string folder = std::filesystem::temp_directory_path(ec).string();
-  if (ec) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("standard input: there is no folder for temporary files (", ec.message(),
-                     "), expected one to keep the data in: set TMPDIR"));
-  }
-  const auto fault = [&](int error) {
-    return absl::ErrnoToStatus(error,
-                               absl::StrCat("standard input: cannot be kept in ", folder,
-                                            ", expected room there: free some, or set TMPDIR"));
+  const auto fault = [](const absl::Status& status) {
+    return absl::Status(status.code(),
+                        absl::StrCat(kName, ": cannot be kept (", status.message(),
+                                     "), expected room there: free some, or set TMPDIR"));
   };
-  std::string name = folder + "/mergeplan-XXXXXX";
-  const int file = ::mkostemp(name.data(), O_CLOEXEC);
-  if (file < 0) return fault(errno);
-  ::unlink(name.c_str());
+  // Never closed: the descriptor is what keeps the file.
+  static absl::StatusOr<UnnamedFile> file = UnnamedFile::CreateTemporary();
+  if (!file.ok()) return fault(file.status());
   std::vector<char> chunk(std::size_t{1} << 18);
   while (true) {
     const ssize_t n = ::read(STDIN_FILENO, chunk.data(), chunk.size());
     if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return absl::ErrnoToStatus(errno, "standard input: reading failed");
+    if (n < 0) return absl::ErrnoToStatus(errno, absl::StrCat(kName, ": reading failed"));
     if (n == 0) break;
-    for (ssize_t written = 0; written < n;) {
-      const ssize_t w =
-          ::write(file, chunk.data() + written, static_cast<std::size_t>(n - written));
-      if (w < 0 && errno == EINTR) continue;
-      if (w <= 0) return fault(w < 0 ? errno : ENOSPC);
-      written += w;
-    }
+    const absl::Status put = file->Append({chunk.data(), static_cast<std::size_t>(n)});
+    if (!put.ok()) return fault(put);
   }
-  // The descriptor stays open: it is what keeps the file.
-  PathOfSpool() = absl::StrCat("/proc/self/fd/", file);
-  return PathOfSpool();
+  NameSpool(file->path(), kName);
+  return file->path();
 }
 
 }  // namespace
@@ -66,11 +50,17 @@ absl::StatusOr<std::string> SpoolStandardInput() {
   return path;
 }
 
-std::string NameStandardInput(std::string message) {
-  if (PathOfSpool().empty()) return message;
-  const std::string once = absl::StrCat(kName, ": ");
-  message = absl::StrReplaceAll(message, {{PathOfSpool(), kName}});
-  return absl::StrReplaceAll(message, {{absl::StrCat(once, once), once}});
+void NameSpool(const std::string& path, const std::string& name) {
+  Names().emplace_back(path, name);
+}
+
+std::string NameSpooled(std::string message) {
+  for (const auto& [path, name] : Names()) {
+    const std::string once = absl::StrCat(name, ": ");
+    message = absl::StrReplaceAll(message, {{path, name}});
+    message = absl::StrReplaceAll(message, {{absl::StrCat(once, once), once}});
+  }
+  return message;
 }
 
 }  // namespace mergeplan

@@ -12,7 +12,10 @@ namespace mergeplan {
 // FAILED_PRECONDITION and the system's errors, with the folder named.
 absl::StatusOr<std::string> SpoolStandardInput();
 
-// `message` with "standard input" in place of that path, which nobody has asked for by name.
-std::string NameStandardInput(std::string message);
+// From now on messages call the file at `path`, which nobody has asked for by that name, `name`.
+void NameSpool(const std::string& path, const std::string& name);
+
+// `message` with those names ("standard input") in place of the paths.
+std::string NameSpooled(std::string message);
 
 }  // namespace mergeplan

@@ -10,6 +10,8 @@
 
 #include "adapters/judge/classifier.h"
 #include "adapters/network/script.h"
+#include "planner/mixture/mixture.h"
+#include "planner/mixture/mixture_io.h"
 #include "tests/adapters/command/distill_program.h"
 #include "tests/adapters/network/support.h"
 
@@ -165,12 +167,19 @@ TEST_F(JudgedBench, OptionsAreChecked) {
   const Outcome shape = Bench({"--iterations", "2", "--judge", "teacher", "--judge-cache", "none"});
   EXPECT_EQ(shape.code, 1);
   EXPECT_THAT(shape.err, HasSubstr("--features"));
-  // Linear students have no samples that could be judged here.
-  const Outcome linear = Run({"bench", "--teacher", Teacher(), "--teacher-steps", "4", "--schedule",
-                              "cosine", "--lr", "0.05", "--iterations", "10", "--strategies",
-                              "boot", "--judge", "teacher", "--threads", "1"});
-  EXPECT_EQ(linear.code, 2);
-  EXPECT_THAT(linear.err, HasSubstr("--judge: is of network students"));
+  // So it does for the samples of linear students; those of mixtures of experts are not judged.
+  const auto judged = [&](const std::string& teacher) {
+    return Run({"bench", "--teacher", teacher, "--teacher-steps", "4", "--schedule", "cosine",
+                "--lr", "0.05", "--iterations", "10", "--strategies", "boot", "--judge", "teacher",
+                "--threads", "1"});
+  };
+  const Outcome linear = judged(Teacher());
+  EXPECT_EQ(linear.code, 1);
+  EXPECT_THAT(linear.err, HasSubstr("features"));
+  ASSERT_TRUE(WriteMixture(*CircleMixture(3, 1.0, 0.3), File("mixture.toml")).ok());
+  const Outcome mixture = judged("mixture:" + File("mixture.toml"));
+  EXPECT_EQ(mixture.code, 2);
+  EXPECT_THAT(mixture.err, HasSubstr("--judge: is of linear or network students"));
 }
 
 }  // namespace

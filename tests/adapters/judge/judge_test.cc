@@ -81,6 +81,27 @@ TEST_F(Judging, AClassifierLearnsAndReadsBack) {
   EXPECT_TRUE(absl::IsCancelled(TrainClassifier(data, "halves", options).status()));
 }
 
+TEST_F(Judging, AClassifierLooksAtOtherSizesWhereItMay) {
+  ClassifierConfig config;
+  config.name = "halves";
+  config.shape = {1, 8, 8};
+  config.deviation = 1;
+  ASSERT_TRUE(Classifier::Create(config, 1)->Save(File("net")).ok());
+  const auto own = OpenFeatures(File("net"), {1, 8, 8});
+  const auto other = OpenFeatures(File("net"), {1, 16, 12}, /*resize=*/true);
+  ASSERT_TRUE(own.ok() && other.ok()) << other.status();
+  EXPECT_THAT((*other)->name(), HasSubstr("of pictures brought to 8 x 8"));
+  // What is one grey is the same in any size, and an edge stays where it is.
+  at::Tensor small = at::full({2, 1, 8, 8}, 77.0), large = at::full({2, 1, 16, 12}, 77.0);
+  small[1].narrow(1, 0, 4).fill_(200);
+  large[1].narrow(1, 0, 8).fill_(200);
+  const at::Tensor a = *(*own)->Of(small), b = *(*other)->Of(large);
+  EXPECT_LT((a[0] - b[0]).abs().max().item<double>(), 1e-5);
+  EXPECT_LT((a[1] - b[1]).norm().item<double>(), 0.2 * (a[1] - a[0]).norm().item<double>());
+  EXPECT_FALSE(OpenFeatures(File("net"), {1, 16, 12}).ok());
+  EXPECT_FALSE(OpenFeatures(File("net"), {3, 16, 12}, true).ok());
+}
+
 TEST_F(Judging, ADamagedClassifierIsSaid) {
   ClassifierConfig config;
   config.name = "x";

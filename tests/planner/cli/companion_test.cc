@@ -2,9 +2,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <filesystem>
+#include <nlohmann/json.hpp>
+#include <vector>
 
 #include "planner/base/file.h"
+#include "planner/data/npy.h"
+#include "planner/data/npz.h"
 #include "tests/planner/cli/command_line.h"
 
 namespace mergeplan {
@@ -75,6 +80,74 @@ TEST(Companion, AnEmptyValueIsMisuseBeforeItIsStarted) {
   EXPECT_EQ(run.code, 2);
   EXPECT_EQ(run.out, "");
   EXPECT_THAT(run.err, HasSubstr("--strategy=: is empty"));
+}
+
+// `analyze --vae` across the border: what stands for mergeplan-torch gives an .npy on its standard
+// output.
+class Encoded : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::vector<double> values;
+    for (int i = 0; i < 40 * 3; ++i) values.push_back(std::sin(i * i * 0.7));
+    NpzWriter npz;
+    npz.Add("z", {40, 3}, values);
+    ASSERT_TRUE(npz.Write(folder_ + "/z.npz").ok());
+    ASSERT_TRUE(
+        WriteFileAtomically(folder_ + "/z.npy", NpyHeaderBytes("<f8", {40, 3}) + Bytes(values))
+            .ok());
+  }
+  static std::string Bytes(const std::vector<double>& values) {
+    return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(double)};
+  }
+  Outcome Analyze(const std::string& script, const std::string& more = "") {
+    return RunMergeplan("analyze pictures --vae v --json " + more,
+                        "cd '" + folder_ + "'; " + Libexec("mergeplan-torch", script));
+  }
+  static nlohmann::json Said(const Outcome& run) {
+    EXPECT_EQ(run.code, 0) << run.err;
+    nlohmann::json out = nlohmann::json::parse(run.out);
+    for (const char* key : {"source", "seconds"}) out.erase(key);
+    return out;
+  }
+  const std::string folder_ = TestFolder();
+};
+
+TEST_F(Encoded, AnalyzesWhatTheChildGives) {
+  const Outcome run = Analyze("cat '" + folder_ + "/z.npy'; " + kFinished);
+  EXPECT_EQ(Said(run), Said(RunMergeplan("analyze '" + folder_ + "/z.npy' --json")));
+  EXPECT_THAT(run.out, HasSubstr("pictures encoded by v"));
+  // The words that it is started with.
+  const Outcome words = Analyze("echo \"$@\" >&2; exit 1; ",
+                                "--size 8 --scale 0:1 --limit 9 --raw "
+                                "--tile 64 --threads 1 --shard 2/3 --array a --device cuda:1");
+  EXPECT_THAT(words.err,
+              AllOf(HasSubstr("encode --for analyze -o - --content mean --vae=v --size=8 "
+                              "--scale=0:1 --array=a --device=cuda:1 --limit=9 --tile=64 "
+                              "--threads=1 --shard=2/3 --most-dimensions="),
+                    HasSubstr("--raw -- pictures\n")));
+}
+
+TEST_F(Encoded, WhatTheChildSaysIsNotSaidTwice) {
+  const Outcome failed = Analyze("echo 'mergeplan analyze: no' >&2; " + kFinished + "exit 1");
+  EXPECT_EQ(failed.code, 1);
+  EXPECT_EQ(failed.err, "mergeplan analyze: no\n");
+  EXPECT_EQ(Analyze(kFinished + "exit 2").code, 2);
+  EXPECT_EQ(Analyze(kFinished + "exit 3").code, 3);
+  const Outcome killed = Analyze("kill -9 $$");
+  EXPECT_EQ(killed.code, 1);
+  EXPECT_THAT(killed.err, AllOf(HasSubstr("mergeplan analyze: mergeplan-torch was ended by"),
+                                HasSubstr("nothing is kept")));
+  // Success with half of what the header says.
+  const Outcome half = Analyze("head -c 300 '" + folder_ + "/z.npy'; " + kFinished);
+  EXPECT_EQ(half.code, 1);
+  EXPECT_THAT(half.err, AllOf(HasSubstr("pictures encoded by v"), Not(HasSubstr("/proc/"))));
+}
+
+TEST_F(Encoded, CtrlCIsTheChildsFirst) {
+  const Outcome run =
+      Analyze("trap '" + kFinished + "exit 3' INT; kill -INT $PPID; sleep 20 & wait");
+  EXPECT_EQ(run.code, 3);
+  EXPECT_EQ(run.err, "");
 }
 
 }  // namespace

@@ -107,6 +107,31 @@ TEST_F(Safetensors, WhatCannotBeWrittenLeavesTheOldFile) {
               HasSubstr("no"));
 }
 
+TEST_F(Safetensors, PiecesGiveTheSameFile) {
+  const std::string whole = "abcdefghijkl";
+  ASSERT_TRUE(WriteSafetensors(folder_ + "/whole", {Tensor("a", "F32", {3}, whole)}, {}).ok());
+  const auto pieces = [&](std::size_t size, std::size_t in_all) {
+    SafetensorsTensor tensor;
+    tensor.name = "a";
+    tensor.dtype = "F32";
+    tensor.shape = {3};
+    tensor.in_pieces = true;
+    std::size_t at = 0;
+    tensor.bytes = [=]() mutable -> absl::StatusOr<std::string_view> {
+      const std::string_view piece =
+          std::string_view(whole).substr(at, std::min(size, in_all - at));
+      at += piece.size();
+      return piece;
+    };
+    return WriteSafetensors(folder_ + "/pieces", {tensor}, {});
+  };
+  for (const std::size_t size : {1, 5, 12}) {
+    ASSERT_TRUE(pieces(size, 12).ok());
+    EXPECT_EQ(ReadFile(folder_ + "/pieces").value(), ReadFile(folder_ + "/whole").value());
+  }
+  EXPECT_THAT(std::string(pieces(5, 11).message()), HasSubstr("was given 11 bytes, expected 12"));
+}
+
 TEST_F(Safetensors, DamagedHeadersAreErrors) {
   const std::string four = "wxyz";
   const auto one = [](const std::string& entry) { return "{\"a\":" + entry + "}"; };
