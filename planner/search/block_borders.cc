@@ -61,10 +61,11 @@ const double* BlockBorders::tail(int n, int i) const {
 }
 
 // Makes the heads anew of what is left, and drops what they leave no hope for.
-void BlockBorders::Forward(double threshold) {
+bool BlockBorders::Forward(double threshold, const std::function<bool()>& stop) {
   const CandidateRule product;
   std::atomic<std::int64_t> dropped{0};
   for (int n = 1; n <= blocks_; ++n) {
+    if (stop && stop()) return false;
     const double work = static_cast<double>(count_) / blocks_ * static_cast<double>(n_);
     const int first = n == blocks_ ? steps_ : n;
     ParallelFor(work < kWorthThreads ? 1 : threads_, LastEnd(n) - first + 1, [&](int k) {
@@ -103,14 +104,16 @@ void BlockBorders::Forward(double threshold) {
     });
   }
   count_ -= dropped;
+  return true;
 }
 
 // The same of the tails. Where there are no heads yet (threshold infinite), nothing is dropped.
-void BlockBorders::Backward(double threshold) {
+bool BlockBorders::Backward(double threshold, const std::function<bool()>& stop) {
   const CandidateRule product;
   const bool drop = threshold < kInf;
   std::atomic<std::int64_t> dropped{0};
   for (int n = blocks_; n >= 1; --n) {
+    if (stop && stop()) return false;
     const double work = static_cast<double>(count_) / blocks_ * static_cast<double>(n_);
     const int end = n == 1 ? 1 : LastEnd(n);
     ParallelFor(work < kWorthThreads ? 1 : threads_, end - n + 1, [&](int k) {
@@ -153,18 +156,22 @@ void BlockBorders::Backward(double threshold) {
     });
   }
   count_ -= dropped;
+  return true;
 }
 
 void BlockBorders::Limits() {
   std::fill(last_.begin(), last_.end(), 0);
   std::fill(first_.begin(), first_.end(), steps_ + 1);
-  for (int i = 1; i <= steps_; ++i) {
-    last_[i] = last_[i - 1] >= i ? last_[i - 1] : 0;
-    for (int j = steps_; j > std::max(last_[i], i - 1); --j) {
-      bool any = false;
-      for (int n = 1; n <= blocks_ && !any; ++n) any = left(n, i, j);
-      if (any) last_[i] = j;
+  for (int n = 1; n <= blocks_; ++n) {
+    for (int i = n; i <= LastEnd(n); ++i) {
+      for (int j = LastEnd(n); j > std::max(last_[i], i - 1); --j) {
+        if (left(n, i, j)) last_[i] = j;
+      }
     }
+  }
+  for (int i = 1; i <= steps_; ++i) {
+    last_[i] = std::max(last_[i], last_[i - 1]);
+    if (last_[i] < i) last_[i] = 0;
   }
   for (int i = steps_; i >= 1; --i) {
     for (int j = i; j <= last_[i]; ++j) first_[j] = i;
@@ -173,13 +180,10 @@ void BlockBorders::Limits() {
 
 bool BlockBorders::Sweep(double threshold, const std::function<bool()>& stop) {
   constexpr int kRounds = 8;
-  if (has_tail_[Layer(blocks_, 1)] == 0) Backward(kInf);
+  if (has_tail_[Layer(blocks_, 1)] == 0 && !Backward(kInf, stop)) return false;
   for (int round = 0; round < kRounds; ++round) {
     const std::int64_t before = count_;
-    if (stop && stop()) return false;
-    Forward(threshold);
-    if (stop && stop()) return false;
-    Backward(threshold);
+    if (!Forward(threshold, stop) || !Backward(threshold, stop)) return false;
     if (count_ > before - before / 10) break;
   }
   Limits();
@@ -275,10 +279,11 @@ bool BlockBorders::Pass(double threshold, double slack, std::int64_t most,
     });
     if (looked > most) return false;
   }
+  if (stop && stop()) return false;
   const std::vector<Record>& whole = frontiers_[Layer(blocks_, steps_)].records;
   lower_bound_ = whole.empty() ? threshold : std::min(threshold, whole.front().bound);
   TraceBack(threshold);
-  Backward(threshold);
+  if (!Backward(threshold, stop)) return false;
   Limits();
   return true;
 }

@@ -39,7 +39,8 @@ class BlockBorders {
   static double Count(int steps, int blocks);
 
   // Drops blocks and makes heads and tails of the others, again and again while that drops many.
-  // False where `stop` (may be empty) said true; so below.
+  // False where `stop` (may be empty) said true, after which nothing here may be asked for; so
+  // below.
   bool Sweep(double threshold, const std::function<bool()>& stop);
   // Goes through the borders that are left. False also, with nothing done, after so many
   // candidates.
@@ -89,8 +90,8 @@ class BlockBorders {
     return static_cast<std::size_t>(n - 1) * steps_ + (j - 1);
   }
   int LastEnd(int n) const { return steps_ - (blocks_ - n); }
-  void Forward(double threshold);
-  void Backward(double threshold);
+  bool Forward(double threshold, const std::function<bool()>& stop);
+  bool Backward(double threshold, const std::function<bool()>& stop);
   void Limits();
   std::int64_t Extend(int n, int j, double threshold, double slack);
   void Select(int n, std::vector<Candidate>& candidates, const double* b, double slack, int j,

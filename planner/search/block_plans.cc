@@ -157,11 +157,13 @@ bool BlockPlans::Move(State& state, int block, int by) {
   return true;
 }
 
-std::optional<Plan> BlockPlans::From(std::vector<int> last) {
+std::optional<Plan> BlockPlans::From(std::vector<int> last, const std::function<bool()>& stop) {
   constexpr int kRounds = 8;
   State state;
   state.last = std::move(last);
+  const auto stopped = [&stop] { return stop && stop(); };
   for (int block = 0; block < blocks_; ++block) {
+    if (stopped()) return std::nullopt;
     state.options.push_back(&Of(state.first(block), state.last[block]));
     state.choice.push_back(0);
   }
@@ -171,7 +173,7 @@ std::optional<Plan> BlockPlans::From(std::vector<int> last) {
     for (int block = 0; block + 1 < blocks_; ++block) {
       for (int by = std::max(1, steps_ / (4 * blocks_)); by >= 1; by /= 2) {
         for (int sign : {1, -1}) {
-          while (Move(state, block, sign * by)) moved = true;
+          while (!stopped() && Move(state, block, sign * by)) moved = true;
         }
       }
     }

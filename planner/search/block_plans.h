@@ -20,8 +20,9 @@ class BlockPlans {
   ~BlockPlans();
 
   // The best found from these borders on (the last steps of the N blocks). O(N L^2 d) for blocks of
-  // L steps, each interval being looked at once for all calls.
-  std::optional<Plan> From(std::vector<int> last);
+  // L steps, each interval being looked at once for all calls. Where `stop` (may be empty) says
+  // true, the best so far; none where there is not one yet.
+  std::optional<Plan> From(std::vector<int> last, const std::function<bool()>& stop);
 
  private:
   // The mixed plans over one interval: boot from step `border` on over vanilla, or consistency up

@@ -165,21 +165,24 @@ void OneStrategy(const ColumnProblem& p, Shape shape, const Plane& all_steps, In
 }
 
 template <bool kMax>
-MP_INLINE void Layers(const ColumnProblem& p, int blocks, InsideEnd& e) {
+MP_INLINE void Layers(const ColumnProblem& p, int blocks, const std::function<bool()>& stop,
+                      InsideEnd& e) {
   const int T = p.steps;
   for (int t = 1; t <= T; ++t) {
     e.prefix[1][t] = e.s_first[1][t];
     e.suffix[1][t] = e.s_last[T][t];
   }
+  // Every other block has a step at least.
   for (int count = 2; count <= blocks; ++count) {
-    for (int j = count; j <= T; ++j) {
+    if (stop && stop()) return;
+    for (int j = count; j <= T - (blocks - count); ++j) {
       double best = Worst<kMax>();
       for (int m = count - 1; m < j; ++m) {
         best = Better<kMax>(best, Product(p, 1, m, e.prefix[count - 1][m], e.s_last[j][m + 1]));
       }
       e.prefix[count][j] = best;
     }
-    for (int i = 1; T - i + 1 >= count; ++i) {
+    for (int i = blocks - count + 1; T - i + 1 >= count; ++i) {
       double best = Worst<kMax>();
       for (int m = i; T - m >= count - 1; ++m) {
         best = Better<kMax>(best, Product(p, i, m, e.s_first[i][m], e.suffix[count - 1][m + 1]));
@@ -255,11 +258,11 @@ bool InsideEnd::Run(const ColumnProblem& column, Shape shape, bool largest, cons
   if (stop && stop()) return false;
   const int blocks = static_cast<int>(prefix.size()) - 1;
   if (largest) {
-    Layers<true>(column, blocks, *this);
+    Layers<true>(column, blocks, stop, *this);
   } else {
-    Layers<false>(column, blocks, *this);
+    Layers<false>(column, blocks, stop, *this);
   }
-  return true;
+  return !(stop && stop());
 }
 
 InsidePlanes::InsidePlanes(int steps, int blocks)

@@ -51,6 +51,10 @@ class Search {
         known_(model, options, deadline_) {}
 
   SearchResult Run() {
+    if (options_.student_steps == model_.steps()) {
+      SinglePlan();
+      return Finish();
+    }
     proven_ = ProvenBest(model_, options_.student_steps);
     if (proven_ && options_.student_steps > 1 && limited()) proven_.reset();
     if (proven_ && options_.student_steps == 1) {
@@ -77,6 +81,13 @@ class Search {
 
  private:
   bool Stop() { return deadline_.Stop(); }
+
+  // As many steps as the teacher: nothing is merged.
+  void SinglePlan() {
+    known_.Offer(*CanonicalPlan(Strategy::kVanilla, model_.steps(), model_.steps()));
+    known_.RaiseBound(known_.objective());
+    why_ = "the teacher's own steps are the only plan with as many blocks";
+  }
 
   bool limited() const { return options_.max_merges > 0 || options_.max_rounds > 0; }
 
@@ -227,7 +238,7 @@ class Search {
         if (!plans) plans.emplace(model, bounds);
         for (const std::vector<int>& last : borders) {
           if (Stop()) break;
-          if (std::optional<Plan> plan = plans->From(last)) known_.Offer(*std::move(plan));
+          if (std::optional<Plan> plan = plans->From(last, stop_)) known_.Offer(*std::move(plan));
         }
       }
       return small ? known_.objective() : known_.Threshold();

@@ -13,10 +13,12 @@ constexpr double kInf = std::numeric_limits<double>::infinity();
 
 class Maker {
  public:
-  Maker(const Bounds& bounds, const Survivors& survivors, double threshold)
+  Maker(const Bounds& bounds, const Survivors& survivors, double threshold,
+        const std::function<bool()>& stop)
       : bounds_(bounds),
         survivors_(survivors),
         threshold_(threshold),
+        stop_(stop),
         T_(bounds.steps),
         N_(bounds.blocks),
         n_(bounds.columns.size()),
@@ -30,16 +32,15 @@ class Maker {
         x_(n_),
         node_(at_.size(), -1) {}
 
-  Surplus Run() {
+  std::optional<Surplus> Run() {
     Surplus out;
     out.part.assign(at_.size(), kInf);
     out.prefix.assign(static_cast<std::size_t>(N_) * T_, kInf);
-    Heads();
-    Tails();
+    if (!Heads() || !Tails()) return std::nullopt;
     if (has_tail_[Layer(N_, 1)] == 0) return out;  // no plan is left
     Weights();
     std::vector<double> before(out.prefix.size(), kInf), behind(out.prefix.size(), kInf);
-    Paths(before, behind);
+    if (!Paths(before, behind)) return std::nullopt;
     for (int n = 1; n < N_; ++n) {
       for (int j = n; j <= LastEnd(n); ++j) {
         if (has_tail_[Layer(N_ - n, j + 1)] != 0) {
@@ -49,6 +50,7 @@ class Maker {
     }
     out.prefix[bounds_.root()] = 0;
     for (int i = 1; i <= T_; ++i) {
+      if (Stopped()) return std::nullopt;
       for (int j = T_; j >= i; --j) {
         double& part = out.part[at_(i, j)];
         if (i > 1) part = out.part[at_(i - 1, j)];
@@ -68,6 +70,7 @@ class Maker {
   }
 
  private:
+  bool Stopped() const { return stop_ && stop_(); }
   std::size_t Layer(int n, int j) const { return static_cast<std::size_t>(n - 1) * T_ + (j - 1); }
   int LastEnd(int n) const { return T_ - (N_ - n); }
 
@@ -90,8 +93,9 @@ class Maker {
   }
 
   // The best n blocks over 1..j and over i..T, column by column.
-  void Heads() {
+  bool Heads() {
     for (int n = 1; n < N_; ++n) {
+      if (Stopped()) return false;
       for (int j = n; j <= LastEnd(n); ++j) {
         for (int i = n; i <= j; ++i) {
           if (!Block(n, i, j) || (n > 1 && has_head_[Layer(n - 1, i - 1)] == 0)) continue;
@@ -104,9 +108,11 @@ class Maker {
         }
       }
     }
+    return true;
   }
-  void Tails() {
+  bool Tails() {
     for (int n = 1; n <= N_; ++n) {
+      if (Stopped()) return false;
       const int block = N_ - n + 1;
       for (int i = block; i <= LastEnd(block); ++i) {
         for (int j = i; j <= LastEnd(block); ++j) {
@@ -120,6 +126,7 @@ class Maker {
         }
       }
     }
+    return true;
   }
 
   // 2 G K by column.
@@ -159,8 +166,9 @@ class Maker {
   }
 
   // Least sums over the first n blocks, and the last n.
-  void Paths(std::vector<double>& before, std::vector<double>& behind) {
+  bool Paths(std::vector<double>& before, std::vector<double>& behind) {
     for (int n = 1; n < N_; ++n) {
+      if (Stopped()) return false;
       for (int j = n; j <= LastEnd(n); ++j) {
         const std::size_t layer = Layer(n, j);
         for (int i = n; i <= j; ++i) {
@@ -189,6 +197,7 @@ class Maker {
         }
       }
     }
+    return true;
   }
 
   // What is left of it where the bounds know better heads.
@@ -210,6 +219,7 @@ class Maker {
   const Bounds& bounds_;
   const Survivors& survivors_;
   const double threshold_;
+  const std::function<bool()>& stop_;
   const int T_, N_;
   const std::size_t n_;
   const Intervals at_;
@@ -224,8 +234,9 @@ class Maker {
 
 }  // namespace
 
-Surplus MakeSurplus(const Bounds& bounds, const Survivors& survivors, double threshold) {
-  return Maker(bounds, survivors, threshold).Run();
+std::optional<Surplus> MakeSurplus(const Bounds& bounds, const Survivors& survivors,
+                                   double threshold, const std::function<bool()>& stop) {
+  return Maker(bounds, survivors, threshold, stop).Run();
 }
 
 }  // namespace mergeplan::search

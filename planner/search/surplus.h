@@ -1,5 +1,7 @@
 #pragma once
 
+#include <functional>
+#include <optional>
 #include <vector>
 
 #include "planner/search/bounds.h"
@@ -33,7 +35,8 @@ struct Surplus {
 };
 
 // N > 1 blocks in the value form, after a pass that traced; `threshold` is the pass's. O(N T^2 d)
-// and the kept parts.
-Surplus MakeSurplus(const Bounds& bounds, const Survivors& survivors, double threshold);
+// and the kept parts. Nothing where `stop` (may be empty) said true.
+std::optional<Surplus> MakeSurplus(const Bounds& bounds, const Survivors& survivors,
+                                   double threshold, const std::function<bool()>& stop);
 
 }  // namespace mergeplan::search

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cmath>
 #include <functional>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -385,9 +386,10 @@ bool Bounds::Tighten(const Model& model, const Survivors& survivors, double thre
   });
   ceiling = std::min(ceiling, threshold);
   if (blocks > 1 && survivors.borders && survivors.rows && !model.carries_x0()) {
-    Surplus surplus = MakeSurplus(*this, survivors, threshold);
-    part_surplus = std::move(surplus.part);
-    prefix_surplus = std::move(surplus.prefix);
+    std::optional<Surplus> surplus = MakeSurplus(*this, survivors, threshold, stop);
+    if (!surplus) return false;
+    part_surplus = std::move(surplus->part);
+    prefix_surplus = std::move(surplus->prefix);
   }
   return !stopped && !(stop && stop());
 }

@@ -80,7 +80,7 @@ def test_two_steps_and_misuse():
     distiller, data = make(steps=2)
     found = distiller.calibrate(lambda: data[:8], adam, held_out=data[:4], updates=4)
     assert len(found.distance) == len(found.floor) == 1 and len(found.gain) == 1
-    with pytest.raises(ValueError, match="expected 4 and 2 or more"):
+    with pytest.raises(ValueError, match="held_out has 1 row, expected 2 or more"):
         distiller.calibrate(data.split(8), adam, held_out=data[:1])
     with pytest.raises(ValueError, match="no batch at all"):
         distiller.calibrate([], adam, held_out=data[:4], updates=4)

@@ -287,7 +287,7 @@ TEST(BlockPlans, AreNoWorseThanStrategiesInEqualBlocks) {
     BlockPlans plans(*model, *bounds);
     std::vector<int> equal;
     for (const Range& range : EqualBlocks(T, N)) equal.push_back(range.last);
-    const std::optional<Plan> plan = plans.From(equal);
+    const std::optional<Plan> plan = plans.From(equal, nullptr);
     ASSERT_TRUE(plan.has_value());
     ++looked;
     EXPECT_EQ(plan->student_steps(), N);

@@ -146,6 +146,44 @@ TEST(Solve, CanBeInterrupted) {
   EXPECT_GT(result.plan.size(), 0);
 }
 
+// Whatever it was doing: blocks, their borders and what they miss of each other are looked at in
+// different places.
+TEST(Solve, CanBeInterruptedAtAnyMoment) {
+  const Model model = MakeModel({0.6, 1.1, 1.5, 2.2}, 40, 1.6);
+  for (int blocks : {1, 3, 25}) {
+    const SearchResult best = Exact(model, blocks);
+    ASSERT_EQ(best.status, SearchStatus::kOptimal);
+    int asked = 0, early = 0;
+    for (int most = 0;; most += 1 + most / 8) {
+      asked = 0;
+      SearchOptions options;
+      options.gap = 0;
+      options.student_steps = blocks;
+      options.threads = 1;
+      options.interrupted = [&] { return ++asked > most; };
+      const SearchResult result = *Solve(model, options);
+      EXPECT_EQ(result.plan.student_steps(), blocks);
+      EXPECT_LE(best.lower_bound, result.objective);
+      EXPECT_LE(result.lower_bound, best.objective);
+      if (result.status == SearchStatus::kOptimal) break;
+      ASSERT_EQ(result.status, SearchStatus::kInterrupted);
+      ++early;
+    }
+    EXPECT_GT(early, 10) << blocks << " blocks";
+  }
+}
+
+// As many blocks as steps, which is one plan: known at once, whatever the time.
+TEST(Solve, AThousandStepsOfAThousandNeedNoSearch) {
+  SearchOptions options;
+  options.student_steps = 1000;
+  options.time_limit_seconds = 1e-9;
+  const SearchResult result = *Solve(MakeModel({0.5, 0.9, 1.05, 1.5}, 1000, 6.4), options);
+  EXPECT_EQ(result.status, SearchStatus::kOptimal);
+  EXPECT_EQ(result.plan.size(), 0);
+  EXPECT_EQ(result.plan.student_steps(), 1000);
+}
+
 TEST(Solve, TheAnswerDoesNotDependOnThreads) {
   std::vector<double> variances;
   for (int k = 0; k < 40; ++k) variances.push_back(0.3 * std::pow(10.0, k / 39.0));

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <functional>
 #include <map>
+#include <optional>
 #include <random>
 #include <utility>
 #include <vector>
@@ -177,7 +178,8 @@ TEST(Surplus, AddedToTheBoundOfABlockIsNoMoreThanTheObjective) {
         }
       }
     }
-    const Surplus surplus = MakeSurplus(bounds, survivors, threshold);
+    const std::optional<Surplus> surplus = MakeSurplus(bounds, survivors, threshold, nullptr);
+    ASSERT_TRUE(surplus.has_value());
     const Intervals at(T);
     for (const World::Plan& plan : world.plans) {
       if (!(plan.objective < threshold)) continue;
@@ -186,7 +188,7 @@ TEST(Surplus, AddedToTheBoundOfABlockIsNoMoreThanTheObjective) {
         Row whole = *plan.values[k];
         if (k > 0) whole = Times(known[{k, i - 1}], whole);
         if (k + 1 < N) whole = Times(whole, tail[{N - k - 1, j + 1}]);
-        const double more = surplus.part[at(i, j)];
+        const double more = surplus->part[at(i, j)];
         EXPECT_GE(more, 0);
         EXPECT_LE(world.Objective(whole) + more, plan.objective * (1 + 1e-12))
             << "trial " << trial << ", block " << k + 1 << " [" << i << "," << j << "]";

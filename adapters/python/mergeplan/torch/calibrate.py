@@ -12,6 +12,8 @@ from typing import Any, Callable, Iterable, Sequence
 
 import torch
 
+from . import checks
+from .checks import whole
 from .order import TEACHER
 from .programs import Program
 from .snapshots import Snapshots
@@ -112,8 +114,21 @@ def calibrate(
     T = distiller.levels.steps
     if T < 2:
         raise ValueError("a teacher of one step has nothing to merge")
-    if updates < 4 or len(held_out) < 2:
-        raise ValueError(f"{updates} updates and {len(held_out)} held-out rows, expected 4 and 2 or more")
+    updates = whole("updates", updates, 4)
+    if len(checks.tensor("held_out", held_out)) < 2:
+        raise ValueError(f"held_out has {len(held_out)} row, expected 2 or more")
+    if lengths is not None and isinstance(lengths, (str, bytes)) or lengths is not None and not isinstance(lengths, Iterable):
+        raise TypeError(f"lengths is a {type(lengths).__name__}, expected numbers of steps")
+    if lengths is not None and any(whole("lengths", n, 2) > T for n in lengths):
+        raise ValueError(f"lengths is {list(lengths)}, expected numbers of steps from 2 to {T}")
+    probe = checks.positive("probe", probe)
+    checks.function("make_optimizer", make_optimizer, "of (parameters)")
+    if not callable(samples) and not isinstance(samples, Iterable) and not hasattr(samples, "__getitem__"):
+        raise TypeError(f"samples is a {type(samples).__name__}, expected a loader, or a function that gives a batch")
+    if progress is not None:
+        checks.function("progress", progress, "of (text)")
+    if path is not None:
+        path = checks.writable("path", path)
     say = progress or (lambda text: None)
     draw = samples if callable(samples) else _again(samples)
     out = Calibration(T, distiller.init)
@@ -179,10 +194,16 @@ def _parameters(pilot) -> list[torch.nn.Parameter]:
     return [p for p in pilot.student.parameters() if p.requires_grad]
 
 
+def _optimizer(make_optimizer, pilot):
+    optimizer = make_optimizer(_parameters(pilot))
+    checks.optimizers([optimizer])
+    return optimizer
+
+
 def _pilot(distiller, first, last, draw, make_optimizer, held_out, updates, out: Calibration) -> None:
     """One merge of single steps: distance, residual after a quarter, half and all of the updates, floor."""
     pilot = _pilot_distiller(distiller, [(first, last)], updates)
-    optimizer = make_optimizer(_parameters(pilot))
+    optimizer = _optimizer(make_optimizer, pilot)
     pilot.advance()
     (task,) = pilot.stage.tasks
     distance, error = _rms(pilot.errors(held_out, task))
@@ -225,7 +246,7 @@ def _floor(distance: float, seen: Sequence[tuple[int, float]]) -> float:
 def _child_start(distiller, first, last, draw, make_optimizer, held_out, updates, out: Calibration) -> None:
     """How far a student that was trained on all but the cleanest step is from the whole merge's target."""
     pilot = _pilot_distiller(distiller, [(first + 1, last), (first, last)], updates)
-    optimizer = make_optimizer(_parameters(pilot))
+    optimizer = _optimizer(make_optimizer, pilot)
     pilot.advance()
     while not pilot.stage_done:
         _step(pilot, draw, optimizer)

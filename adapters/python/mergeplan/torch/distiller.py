@@ -3,34 +3,24 @@
 from __future__ import annotations
 
 import copy
-import operator
 import time
 from typing import Any, Callable, Iterator, Sequence
 
 import torch
 from torch import nn
 
+from . import checks
 from .batches import Batch, Pattern, mix
+from .checks import whole
 from .distributed import rank_and_world, unwrap
 from .evaluation import errors, walk
-from .levels import Levels
+from .levels import Levels, check_word
 from .networks import begins_like, call_network, checked, input_type
 from .order import INITS, TEACHER, Order, Stage, Task, make_order
 from .programs import Move, Segment, moves_of
 from .records import Curve, MergeRecord
 from .rounds import Round
 from .snapshots import Snapshots
-
-
-def _whole(what: str, value, least: int) -> int:
-    """Of Python, numpy, torch. ValueError for other numbers, and below `least`."""
-    try:
-        number = operator.index(value)
-    except TypeError:
-        number = least - 1
-    if number < least:
-        raise ValueError(f"{what} is {value!r}, expected a whole number, {least} or more")
-    return number
 
 
 _FORMAT = 1
@@ -117,6 +107,9 @@ class MergeDistiller:
     ):
         if teacher is None and student is None:
             raise ValueError("neither teacher nor student is given, expected one of them or both")
+        for what, module in (("teacher", teacher), ("student", student)):
+            if module is not None:
+                checks.network(what, module)
         if student is None:
             student = copy.deepcopy(unwrap(teacher)).requires_grad_(True)
         if not all(hasattr(plan, part) for part in ("merges", "blocks", "teacher_steps")):
@@ -135,16 +128,26 @@ class MergeDistiller:
                 "the schedule is that of a network with EDM preconditioning: pass forward=… that gives the preconditioned "
                 "x0 estimate for states in their own units, and prediction_type='sample'"
             )
+        if init is not None:
+            check_word("init", init, INITS)
         self.init = init or getattr(plan, "init", None) or "child-jump"
         if getattr(plan, "init", None) in INITS and self.init != plan.init:
             raise ValueError(
                 f"the plan was made for the start {plan.init!r}, not {self.init!r}: a plan holds for its own start only"
             )
         updates = updates if updates is not None else getattr(plan, "iterations", None)
-        updates = _whole("updates", updates, 1)
-        accumulate = _whole("accumulate", accumulate, 1)
-        fit_updates = _whole("fit_updates", fit_updates, 0)
-        seed = _whole("seed", seed, 0)
+        updates = whole("updates", updates, 1)
+        accumulate = whole("accumulate", accumulate, 1)
+        fit_updates = whole("fit_updates", fit_updates, 0)
+        seed = whole("seed", seed, 0)
+        gamma = checks.positive("gamma", gamma)
+        if not isinstance(shared, bool):
+            raise TypeError(f"shared is {shared!r}, expected True or False")
+        for what, call in (("forward", forward), ("teacher_forward", teacher_forward)):
+            if call is not None:
+                checks.function(what, call, "of (network, z, t, condition)")
+        if held_out is not None and not bool(checks.tensor("held_out", held_out).isfinite().all()):
+            raise ValueError("held_out holds numbers that are not finite")
         self.student, self.teacher = student, teacher
         self.network = unwrap(student)
         if teacher is not None:
@@ -172,7 +175,7 @@ class MergeDistiller:
                 for _, origin, to in moves_of(task.target):
                     self.levels.landing(origin, to)
         self.snapshots = Snapshots(self.network, memory, folder)
-        self.held_out, self._held_out_condition = held_out, held_out_condition or {}
+        self.held_out, self._held_out_condition = held_out, checks.conditions("held_out_condition", held_out_condition)
         self.records: list[MergeRecord] = []
         self.stage_index = -1  # before the first
         self.batches = self._rows = 0
@@ -238,6 +241,7 @@ class MergeDistiller:
     def advance(self, *optimizers) -> bool:
         """For loops that are not yours (Lightning): call it before every batch. Goes on to the next stage where this
         one is done; False when all are."""
+        checks.optimizers(optimizers)
         if self.stage_index >= 0 and not self.stage_done:
             self._prepare()
             return True
@@ -312,11 +316,11 @@ class MergeDistiller:
         samples = x0 if x0 is not None else like
         if samples is None:
             raise ValueError("batch() needs samples, or like=… for rollouts of the teacher")
-        if samples.dim() < 2 or len(samples) == 0 or not samples.is_floating_point():
-            raise ValueError(
-                f"samples have the shape {tuple(samples.shape)} and type {samples.dtype}, expected [rows, ...] with one "
-                "row or more, of floating-point numbers"
-            )
+        if x0 is not None and like is not None:
+            raise ValueError("batch() is given samples and like=…, expected one of them: rollouts need no samples")
+        checks.tensor("samples", samples)
+        if generator is not None and not isinstance(generator, torch.Generator):
+            raise TypeError(f"generator is a {type(generator).__name__}, expected a torch.Generator")
         kind = torch.float64 if samples.dtype == torch.float64 else torch.float32
         shell = samples.to(kind)
         pattern, segments = self._pattern(shell)
@@ -344,7 +348,12 @@ class MergeDistiller:
     def loss(self, pred: torch.Tensor, batch: Sequence[torch.Tensor], reduction: str = "mean") -> torch.Tensor:
         """The loss of a batch: sum over merges of the mean over their rows of weight * (pred - target)^2; "mean" over
         the dimensions of a sample, as training scripts have it, or their "sum", as the C++ runtime has it."""
+        if not isinstance(batch, (tuple, list)) or len(batch) < 2:
+            raise TypeError(f"batch is a {type(batch).__name__}, expected what batch() gave")
         target, weight = batch[-2], batch[-1]
+        if not isinstance(pred, torch.Tensor):
+            do = "; pass its .sample" if hasattr(pred, "sample") else ""
+            raise TypeError(f"pred is a {type(pred).__name__}, expected the student's output as a tensor{do}")
         if pred.shape != target.shape:
             raise ValueError(
                 f"the student's output has the shape {tuple(pred.shape)}, expected {tuple(target.shape)}"
@@ -438,7 +447,7 @@ class MergeDistiller:
     @torch.no_grad()
     def errors(self, x0: torch.Tensor, task: Task, block: int = 64, **condition) -> torch.Tensor:
         """|student(z) - target|^2 of every row of `x0`, [rows] in float64 on the CPU, as `measure` has it."""
-        return errors(self, x0, task, block, condition)
+        return errors(self, checks.tensor("samples", x0), task, whole("block", block, 1), condition)
 
     def _measure_tasks(self) -> list[float]:
         if self.held_out is None or self.stage.round == 0:
@@ -450,11 +459,13 @@ class MergeDistiller:
         """What the student makes of noise [B, ..] of unit variance, jump by jump, in the network's own units."""
         if not self.finished:
             raise RuntimeError("sample() needs the finished student; loop over rounds() first")
+        checks.tensor("noise", noise)
         return walk(self, noise, [m for link in self.order.student for m in moves_of([link])], condition)
 
     @torch.no_grad()
     def sample_teacher(self, noise: torch.Tensor, **condition) -> torch.Tensor:
         """The same of the teacher, step by step."""
+        checks.tensor("noise", noise)
         return walk(self, noise, [(TEACHER, t, t - 1) for t in range(self.levels.steps, 0, -1)], condition)
 
     def load_jump(self, k: int) -> int:
@@ -515,8 +526,8 @@ class MergeDistiller:
                     f"the state belongs to another training: {key} is {asked.get(key)!r} there and {value!r} here"
                 )
         try:
-            stage, batches = _whole("stage", state["stage"], -1), _whole("batches", state["batches"], 0)
-            rows, calls = _whole("rows", state["rows"], 0), _whole("teacher_calls", state["teacher_calls"], 0)
+            stage, batches = whole("stage", state["stage"], -1), whole("batches", state["batches"], 0)
+            rows, calls = whole("rows", state["rows"], 0), whole("teacher_calls", state["teacher_calls"], 0)
             records = [MergeRecord.from_dict(r) for r in state["records"]]
             curve = Curve.from_state(self._accumulate, state["curve"])
             initial = [float(v) for v in state["initial"]]

@@ -22,13 +22,14 @@ def check_word(what: str, word: str, words: Sequence[str]) -> str:
     return word
 
 
-def read_prediction(word: str | None) -> str:
+def read_prediction(word: str | None, notes: Sequence[str] = ()) -> str:
     """A prediction type as diffusers writes it: `flow_prediction` is `flow`."""
     if not word:
+        turned = [f" ({note})" for note in notes if note.startswith("invert_sigmas")]
         raise ValueError(
             "prediction_type: the schedule does not say what the network predicts; pass one of "
-            + ", ".join(PREDICTIONS)
-        )
+            + ", ".join(PREDICTIONS) + "".join(turned)
+        )  # fmt: skip
     return check_word("prediction_type", {"flow_prediction": "flow"}.get(word, word), PREDICTIONS)
 
 
@@ -48,7 +49,11 @@ class Levels:
     """
 
     def __init__(self, schedule, prediction_type: str | None = None, timesteps: Sequence[float] | None = None):
-        self.prediction = read_prediction(prediction_type or getattr(schedule, "prediction_type", None))
+        self.prediction = read_prediction(
+            prediction_type or getattr(schedule, "prediction_type", None), getattr(schedule, "notes", ())
+        )
+        if not (hasattr(schedule, "alpha") and hasattr(schedule, "sigma")):
+            raise ValueError(f"schedule is a {type(schedule).__name__}, expected a mergeplan.Schedule")
         self.alpha = np.asarray(schedule.alpha, dtype=np.float64)
         self.sigma = np.asarray(schedule.sigma, dtype=np.float64)
         if self.alpha.ndim != 1 or self.alpha.shape != self.sigma.shape or len(self.alpha) < 2:
@@ -59,10 +64,13 @@ class Levels:
         self.data_scale = float(getattr(schedule, "data_scale", None) or 1.0)
         self.scale = self._scale(schedule)
         told = timesteps if timesteps is not None else getattr(schedule, "timesteps", None)
-        told = np.asarray([] if told is None else told, dtype=np.float64)
+        try:
+            told = np.asarray([] if told is None else told, dtype=np.float64)
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"timesteps: cannot be read as numbers ({error})") from None
         if told.shape != self.alpha.shape:
             raise ValueError(
-                f"the schedule has {len(told)} timesteps for {len(self.alpha)} levels: a network must be told its noise "
+                f"the schedule has {told.size} timesteps for {len(self.alpha)} levels: a network must be told its noise "
                 "level; use Schedule.from_diffusers, or pass timesteps=[...] with T+1 entries (entry 0 is not used)"
             )
         if not np.isfinite(told[1:]).all():

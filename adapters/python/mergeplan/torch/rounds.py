@@ -41,6 +41,8 @@ class Round:
 
     def over(self, loader) -> Iterator[Any]:
         """Batches of `loader` from its beginning, as often as needed."""
+        if not hasattr(loader, "__iter__") and not hasattr(loader, "__getitem__"):
+            raise TypeError(f"loader is a {type(loader).__name__}, expected something to loop over that gives batches")
         while not self.done:
             empty = True
             for item in loader:

@@ -9,6 +9,7 @@ from typing import Iterable, Iterator
 import torch
 from torch import nn
 
+from .checks import network, whole
 from .distributed import is_sharded, local, rank_and_world, reshard
 
 Values = dict[str, torch.Tensor]
@@ -53,12 +54,15 @@ class Snapshots:
     """
 
     def __init__(self, module: nn.Module, memory: int | None = None, folder: str | None = None):
-        if memory is not None and memory <= 0:
-            raise ValueError(f"the memory of snapshots is {memory} bytes, expected a positive number, or None")
+        network("module", module)
+        if memory is not None:
+            memory = whole("memory (bytes of snapshots; None: no limit)", memory, 1)
+        if folder is not None and not isinstance(folder, (str, os.PathLike)):
+            raise TypeError(f"folder is a {type(folder).__name__}, expected a str or os.PathLike")
         if memory is not None and not folder:
             raise ValueError("a limit of memory needs a folder for the snapshots that lie in files: pass folder=...")
         self._module = module
-        self._memory, self._folder = memory, folder
+        self._memory, self._folder = memory, None if folder is None else os.fspath(folder)
         self._held: dict[int, Values | None] = {}  # None: in its file only; the first was used longest ago
         self._slots: Slots | None = None
 

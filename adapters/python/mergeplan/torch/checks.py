@@ -1,0 +1,87 @@
+"""Arguments of the public calls: what is wrong is said by name, with what was found and what is expected."""
+
+from __future__ import annotations
+
+import math
+import operator
+import os
+from typing import Any
+
+import torch
+from torch import nn
+
+
+def whole(what: str, value, least: int) -> int:
+    """Of Python, numpy, torch. ValueError for other numbers, and below `least`."""
+    try:
+        number = least - 1 if isinstance(value, bool) else operator.index(value)
+    except TypeError:
+        number = least - 1
+    if number < least:
+        raise ValueError(f"{what} is {value!r}, expected a whole number, {least} or more")
+    return number
+
+
+def positive(what: str, value) -> float:
+    """ValueError for what is no positive, finite number."""
+    try:
+        number = math.nan if isinstance(value, (bool, str)) else float(value)
+    except (TypeError, ValueError):
+        number = math.nan
+    if not (number > 0 and math.isfinite(number)):
+        raise ValueError(f"{what} is {value!r}, expected a positive number")
+    return number
+
+
+def network(what: str, value) -> None:
+    """TypeError for what is no module."""
+    if not isinstance(value, nn.Module):
+        raise TypeError(f"{what} is a {type(value).__name__}, expected a torch.nn.Module")
+
+
+def function(what: str, value, signature: str) -> None:
+    """TypeError for what cannot be called."""
+    if not callable(value):
+        raise TypeError(f"{what} is a {type(value).__name__}, expected a function {signature}")
+
+
+def tensor(what: str, value, axes: int = 2) -> torch.Tensor:
+    """[rows, ..] of floating-point numbers, one row or more: ValueError, and TypeError for what is no tensor."""
+    if not isinstance(value, torch.Tensor):
+        do = "; pass the tensor in it" if isinstance(value, (tuple, list, dict)) else ""
+        do = "; torch.from_numpy(x) makes one" if type(value).__module__ == "numpy" else do
+        raise TypeError(f"{what} are a {type(value).__name__}, expected a tensor [rows, ...]{do}")
+    if value.dim() < axes or len(value) == 0 or not value.is_floating_point():
+        raise ValueError(
+            f"{what} have the shape {tuple(value.shape)} and type {value.dtype}, expected [rows, ...] with one "
+            "row or more, of floating-point numbers"
+        )
+    return value
+
+
+def optimizers(values) -> None:
+    """TypeError for what has no moments that could be dropped."""
+    for value in values:
+        if not (hasattr(value, "zero_grad") and hasattr(value, "state")):
+            raise TypeError(f"optimizer is a {type(value).__name__}, expected a torch.optim.Optimizer")
+
+
+def conditions(what: str, value) -> dict[str, Any]:
+    """TypeError for what is no dict; None is none."""
+    if value is None:
+        return {}
+    if not isinstance(value, dict):
+        raise TypeError(f"{what} is a {type(value).__name__}, expected a dict of the network's other arguments")
+    return value
+
+
+def writable(what: str, path) -> str:
+    """The path of a file that is still to be written: what cannot be is found before the work, not after it."""
+    try:
+        path = os.fspath(path)
+    except TypeError:
+        raise TypeError(f"{what} is a {type(path).__name__}, expected a str or os.PathLike") from None
+    folder = os.path.dirname(path) or "."
+    if not path or os.path.isdir(path) or not os.path.isdir(folder) or not os.access(folder, os.W_OK):
+        raise ValueError(f"{what} is {path!r}, expected a file in a folder that is there and can be written to")
+    return path
