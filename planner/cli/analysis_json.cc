@@ -137,6 +137,17 @@ Json AnalysisJson(const Analysis& analysis) {
   for (const Basis* b : spectrum.Bases()) {
     out["bases"][b->name] = BasisJson(*b, spectrum.confidence, spectrum.has_covariance());
   }
+  if (spectrum.has_leading()) {
+    const Basis& leading = spectrum.leading;
+    out["leading"] = {
+        {"share", spectrum.LeadingShare()},       {"variances", leading.variances},
+        {"variances_low", leading.variances_low}, {"variances_high", leading.variances_high},
+        {"errors", spectrum.leading_errors},      {"interval", leading.interval}};
+    if (!leading.kurtosis.empty()) {
+      out["leading"]["skewness"] = leading.skewness;
+      out["leading"]["kurtosis"] = leading.kurtosis;
+    }
+  }
   out["basis"] = analysis.chosen->name;
   out["basis_reason"] = spectrum.recommended_basis_reason;
   out["confidence"] = spectrum.confidence;

@@ -34,6 +34,28 @@ std::string BasesText(const Spectrum& spectrum) {
   return out;
 }
 
+// The leading directions: how much they carry, and how sure that is.
+std::string LeadingText(const Spectrum& spectrum) {
+  if (!spectrum.has_leading()) return "";
+  const std::vector<double>& variances = spectrum.leading.variances;
+  double worst = 0;
+  for (std::size_t i = 0; i < variances.size(); ++i) {
+    if (variances[i] > 0) worst = std::max(worst, spectrum.leading_errors[i] / variances[i]);
+  }
+  const auto above =
+      std::count_if(variances.begin(), variances.end(), [](double v) { return v > 1; });
+  std::string out = absl::StrFormat(
+      "\n%d leading principal directions carry %.4g %% of the variance; their variances are %.5g "
+      "to "
+      "%.5g, and eigenvalues lie within %.2g %% of each\n",
+      static_cast<int>(variances.size()), 100 * spectrum.LeadingShare(), variances.front(),
+      variances.back(), 100 * worst);
+  const bool all = static_cast<std::size_t>(above) < variances.size();
+  absl::StrAppendFormat(&out, "%s%d of the %d principal directions are above 1\n",
+                        all ? "" : "at least ", static_cast<int>(above), spectrum.dimensions());
+  return out;
+}
+
 std::string ScalingText(const ChannelReport& report, bool per_channel) {
   const auto with_error = [](double value, double error) {
     return std::isnan(error) ? absl::StrFormat("%.5g", value)
@@ -68,7 +90,9 @@ std::string FewSamples(const Spectrum& spectrum) {
   const std::vector<double>& variances = spectrum.diagonal.variances;
   const bool flat =
       std::all_of(variances.begin(), variances.end(), [](double v) { return v == 0; });
-  if (!spectrum.has_pca() || ratio <= kFewSamples || flat) return "";
+  if (!(spectrum.has_pca() || spectrum.has_leading()) || !spectrum.has_covariance() ||
+      ratio <= kFewSamples || flat)
+    return "";
   return absl::StrFormat(
       "\n%d samples are few for %d dimensions: the variances along principal directions spread "
       "more "
@@ -90,7 +114,7 @@ std::string AnalysisText(const Analysis& analysis) {
   if (!analysis.incomplete.empty()) {
     absl::StrAppend(&out, "incomplete: this is ", analysis.incomplete, "\n\n");
   }
-  absl::StrAppend(&out, BasesText(spectrum), FewSamples(spectrum));
+  absl::StrAppend(&out, BasesText(spectrum), LeadingText(spectrum), FewSamples(spectrum));
   if (analysis.channels) out += ScalingText(*analysis.channels, analysis.per_channel);
   if (analysis.gaussianity) absl::StrAppend(&out, "\n", analysis.gaussianity->words, "\n");
   absl::StrAppendFormat(&out, "\nbasis %s: %s\n", analysis.chosen->name,

@@ -35,6 +35,7 @@ struct AnalyzeFlags {
   double off_diagonal = 0.01;
   bool per_channel = false;
   bool diagonal_only = false;
+  int directions = 0;
   std::string shrink = "none";
   int bootstrap = 0;
   std::int64_t seed = 1;
@@ -61,6 +62,10 @@ absl::StatusOr<std::optional<Spectrum>> EstimateAndTest(const AnalyzeFlags& flag
   options.seed = static_cast<std::uint64_t>(flags.seed);
   options.want_covariance = !flags.diagonal_only;
   if (flags.diagonal_only) options.want_pca = options.want_dct = false;
+  if (flags.directions > 0) {
+    options.leading = flags.directions;
+    options.want_leading = true;
+  }
   if (flags.shards > 0) {
     MP_ASSIGN_OR_RETURN(
         std::optional<Spectrum> merged,
@@ -78,7 +83,7 @@ absl::StatusOr<std::optional<Spectrum>> EstimateAndTest(const AnalyzeFlags& flag
   std::optional<ChannelAccumulator> channels;
   std::optional<RowReservoir> kept;
   options.begin = [&](const std::vector<std::int64_t>& shape, int dimensions) {
-    channels.emplace(shape);
+    channels.emplace(shape, flags.data.threads);
     if (!flags.no_gaussianity) {
       kept.emplace(dimensions, ReservoirCapacity(dimensions), options.seed);
     }
@@ -89,7 +94,7 @@ absl::StatusOr<std::optional<Spectrum>> EstimateAndTest(const AnalyzeFlags& flag
   };
   MP_ASSIGN_OR_RETURN(Spectrum spectrum, EstimateFromFlags(flags.data, options));
   MP_ASSIGN_OR_RETURN(analysis.channels, DescribeChannels(spectrum));
-  channels->Correct(spectrum.scaling, *analysis.channels);
+  channels->Correct(spectrum, *analysis.channels);
   if (kept) {
     GaussianityOptions tests;
     tests.seed = options.seed;
@@ -195,10 +200,23 @@ absl::Status RunAnalyze(AnalyzeFlags flags) {
     }
   }
 
+  if (flags.directions > 0 && flags.basis == "pca") {
+    return Misuse(
+        "--directions: gives leading directions in the place of all that --basis pca "
+        "asks for; leave one of them out");
+  }
+  if (flags.directions > 0 && flags.diagonal_only && flags.shards > 0) {
+    return Misuse(
+        "--directions: needs the covariance of the parts, which --diagonal-only leaves "
+        "out; leave one of them out");
+  }
+
   flags.data.hash = !flags.output.empty();
   if (!flags.diagonal_only) flags.data.most_dimensions = kMaxDimensions;
   const auto begin = std::chrono::steady_clock::now();
   Analysis analysis;
+  // Nothing is lost where it ends half-way: files are written at the end. Parts say it themselves.
+  if (flags.shards == 0) EndOnInterrupt("analyze", "stopped before it was done; wrote nothing");
   MP_ASSIGN_OR_RETURN(std::optional<Spectrum> found, EstimateAndTest(flags, analysis));
   if (!found) return absl::OkStatus();
   analysis.spectrum = *std::move(found);
@@ -222,6 +240,7 @@ absl::Status RunAnalyze(AnalyzeFlags flags) {
     MP_ASSIGN_OR_RETURN(analysis.curve, ScalingCurve(*chosen, advise ? &spec : nullptr, curve));
   }
   if (advise) MP_RETURN_IF_ERROR(AddAdvice(flags, std::move(spec), analysis));
+  const HoldInterrupts hold;
   if (!flags.output.empty()) MP_RETURN_IF_ERROR(WriteSpectrum(spectrum, flags.output));
   analysis.seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
@@ -271,6 +290,12 @@ Command MakeAnalyze(CLI::App& top) {
   app->add_flag("--diagonal-only", flags->diagonal_only,
                 "means and variances along the data's own axes only, as fast as the file can be "
                 "read and of any number of dimensions: no covariance, other bases or tests");
+  AddInteger(*app, "--directions", flags->directions, 1,
+             "that many leading principal directions in the place of all (default 128 where there "
+             "are more than 4,096 dimensions, unless --basis says otherwise); with "
+             "--diagonal-only by up to 40 passes over the data",
+             4096)
+      ->type_name("K");
   app->add_flag("--no-gaussianity", flags->no_gaussianity,
                 "leave out the tests of normality and for several modes");
   app->add_flag("--scaling-curve", flags->scaling_curve,

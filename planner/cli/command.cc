@@ -1,5 +1,7 @@
 #include "planner/cli/command.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <csignal>
 #include <cstdio>
@@ -28,6 +30,16 @@ volatile std::sig_atomic_t g_interrupted = 0;
 extern "C" void OnInterrupt(int signal) {
   g_interrupted = 1;
   std::signal(signal, SIG_DFL);  // a second Ctrl-C ends at once
+}
+
+// What EndAtOnce says, made beforehand: a signal handler may call little more than write.
+char g_last_words[1024];
+std::size_t g_last_words_size = 0;
+
+extern "C" void EndAtOnce(int /*signal*/) {
+  // Nobody is left to tell where this fails.
+  [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, g_last_words, g_last_words_size);
+  ::_exit(kStopped);
 }
 
 }  // namespace
@@ -158,5 +170,28 @@ void CatchInterrupts() {
 }
 
 bool Interrupted() { return g_interrupted != 0; }
+
+void EndOnInterrupt(std::string_view command, std::string_view what) {
+  std::signal(SIGINT, SIG_DFL);
+  std::signal(SIGTERM, SIG_DFL);
+  const std::string line = absl::StrReplaceAll(
+      absl::StrCat("mergeplan ", std::string(command), ": ", std::string(what)), {{"\n", "; "}});
+  g_last_words_size = std::min(line.size(), sizeof(g_last_words) - 1);
+  std::copy_n(line.begin(), g_last_words_size, g_last_words);
+  g_last_words[g_last_words_size++] = '\n';
+  std::signal(SIGINT, EndAtOnce);
+  std::signal(SIGTERM, EndAtOnce);
+  if (Interrupted()) EndAtOnce(SIGINT);
+}
+
+HoldInterrupts::HoldInterrupts() {
+  sigset_t both;
+  sigemptyset(&both);
+  sigaddset(&both, SIGINT);
+  sigaddset(&both, SIGTERM);
+  pthread_sigmask(SIG_BLOCK, &both, &before_);
+}
+
+HoldInterrupts::~HoldInterrupts() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
 
 }  // namespace mergeplan::cli

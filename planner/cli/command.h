@@ -1,5 +1,7 @@
 #pragma once
 
+#include <signal.h>
+
 #include <CLI/CLI.hpp>
 #include <functional>
 #include <memory>
@@ -81,5 +83,22 @@ int RunChild(const Companion& companion, const std::vector<std::string>& argumen
 // True after Ctrl-C (SIGINT) or SIGTERM, once CatchInterrupts was called.
 void CatchInterrupts();
 bool Interrupted();
+
+// From now on Ctrl-C and SIGTERM end the process at once with kStopped and the line "mergeplan
+// COMMAND: WHAT" on stderr, whatever it is at: for long computations that never look up. A signal
+// that came before (CatchInterrupts) counts.
+void EndOnInterrupt(std::string_view command, std::string_view what);
+
+// Ctrl-C and SIGTERM wait while this lives: a file is being written.
+class HoldInterrupts {
+ public:
+  HoldInterrupts();
+  ~HoldInterrupts();
+  HoldInterrupts(const HoldInterrupts&) = delete;
+  HoldInterrupts& operator=(const HoldInterrupts&) = delete;
+
+ private:
+  sigset_t before_;
+};
 
 }  // namespace mergeplan::cli

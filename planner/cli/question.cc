@@ -129,6 +129,7 @@ EstimateOptions OptionsForBasis(const std::string& basis) {
   EstimateOptions options;
   options.want_pca = basis == "auto" || basis == "pca";
   options.want_dct = basis == "auto" || basis == "dct";
+  if (basis == "pca") options.pca_up_to = kMaxDimensions;
   return options;
 }
 

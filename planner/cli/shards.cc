@@ -170,6 +170,9 @@ absl::StatusOr<std::optional<Spectrum>> EstimateInShards(const DataFlags& flags,
     all.push_back(*std::move(part));
     part.reset();
   }
+  EndOnInterrupt("analyze",
+                 absl::StrCat("stopped while the parts were put together; all ", shards, " lie in ",
+                              folder, ", and the same command goes on from there"));
   EstimateOptions merge_options = options;
   merge_options.threads = flags.threads;
   merge_options.source = NameOfInput(flags);

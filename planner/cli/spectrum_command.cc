@@ -53,6 +53,7 @@ absl::Status RunMerge(const MergeFlags& flags) {
   options.threads = flags.threads;
   options.source = ReplaceInvalidUtf8(absl::StrJoin(flags.parts, " + "));
   Analysis analysis;
+  EndOnInterrupt("spectrum merge", "stopped before it was done; wrote nothing");
   MP_ASSIGN_OR_RETURN(analysis.spectrum, MergeSpectra(parts, options));
   Spectrum& spectrum = analysis.spectrum;
   if (flags.basis != "auto" && flags.basis != spectrum.recommended_basis) {
@@ -64,6 +65,7 @@ absl::Status RunMerge(const MergeFlags& flags) {
   MP_ASSIGN_OR_RETURN(analysis.chosen, spectrum.FindBasis(spectrum.recommended_basis));
   MP_ASSIGN_OR_RETURN(analysis.channels, DescribeChannels(spectrum));
   analysis.per_channel = flags.per_channel;
+  const HoldInterrupts hold;
   if (!flags.output.empty()) MP_RETURN_IF_ERROR(WriteSpectrum(spectrum, flags.output));
   analysis.seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();

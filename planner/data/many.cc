@@ -13,6 +13,18 @@
 namespace mergeplan {
 namespace {
 
+absl::Status CheckAlike(const SampleSource& source, const std::string& path,
+                        const SampleSource& first, const std::string& first_path,
+                        const std::string& advice) {
+  if (source.shape() == first.shape() && source.is_pixels() == first.is_pixels()) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat(path, ": has samples of the shape ", ShapeText(source.shape()),
+                   source.is_pixels() ? " of pixels" : "", ", expected ", ShapeText(first.shape()),
+                   first.is_pixels() ? " of pixels" : "", " as in ", first_path, advice));
+}
+
 class ManySource : public SampleSource {
  public:
   ManySource(std::vector<FileOfSamples> files, std::unique_ptr<SampleSource> first,
@@ -62,11 +74,7 @@ class ManySource : public SampleSource {
     if (now_ != nullptr) return absl::OkStatus();
     const std::string& path = files_[at_].path;
     MP_ASSIGN_OR_RETURN(now_, OpenSamples(path, options_));
-    if (now_->shape() == shape_ && now_->is_pixels() == pixels_) return absl::OkStatus();
-    return absl::InvalidArgumentError(
-        absl::StrCat(path, ": has samples of the shape ", ShapeText(now_->shape()),
-                     now_->is_pixels() ? " of pixels" : "", ", expected ", ShapeText(shape_),
-                     pixels_ ? " of pixels" : "", " as in ", files_.front().path, advice_));
+    return CheckAlike(*now_, path, *this, files_.front().path, advice_);
   }
   void Next() {
     skipped_ += now_ == nullptr ? 0 : now_->skipped();
@@ -105,6 +113,20 @@ absl::StatusOr<std::unique_ptr<SampleSource>> OpenFiles(std::vector<FileOfSample
                                                         const std::string& advice) {
   MP_ASSIGN_OR_RETURN(std::unique_ptr<SampleSource> first,
                       OpenSamples(files.front().path, options));
+  // How many samples each file holds, by its header, until one does not say: then the whole is
+  // unknown anyway.
+  for (FileOfSamples& file : files) {
+    if (file.samples) continue;
+    if (&file == &files.front()) {
+      file.samples = first->size();
+    } else {
+      MP_ASSIGN_OR_RETURN(const std::unique_ptr<SampleSource> other,
+                          OpenSamples(file.path, options));
+      MP_RETURN_IF_ERROR(CheckAlike(*other, file.path, *first, files.front().path, advice));
+      file.samples = other->size();
+    }
+    if (!file.samples) break;
+  }
   return std::make_unique<ManySource>(std::move(files), std::move(first), options, advice);
 }
 

@@ -20,8 +20,9 @@ struct FileOfSamples {
 };
 
 // The samples of one or more files, one file behind the other; all of one shape, and all pixels or
-// none. Where all numbers of samples are known so is the whole, and files are passed over without
-// being opened. `advice` ends errors about files that differ.
+// none. Files whose number of samples is not given are asked for it, by opening them. Where all are
+// known so is the whole, and files are passed over without being opened. `advice` ends errors about
+// files that differ.
 absl::StatusOr<std::unique_ptr<SampleSource>> OpenFiles(std::vector<FileOfSamples> files,
                                                         const SamplesOptions& options,
                                                         const std::string& advice = "");

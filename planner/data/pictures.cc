@@ -102,6 +102,8 @@ class PictureSource : public CheckedSource {
   }
 
  protected:
+  // Forgets the first picture, which Start has decoded.
+  void DropFirst() { pending_ = false; }
   // Decodes the next picture and says what errors call it; false at the end.
   virtual absl::StatusOr<bool> Next(Piece& piece, std::string& where) = 0;
 
@@ -150,6 +152,16 @@ class FolderSource : public PictureSource {
  public:
   FolderSource(std::string folder, std::vector<std::string> names, const SamplesOptions& options)
       : PictureSource(std::move(folder), options), names_(std::move(names)) {}
+
+  // Files that are passed over are not opened.
+  absl::Status Skip(std::int64_t count) override {
+    const std::int64_t passed = std::min(count, static_cast<std::int64_t>(names_.size()));
+    if (passed < 1) return absl::OkStatus();
+    DropFirst();
+    next_ = static_cast<std::size_t>(passed);
+    PassOver(passed);
+    return absl::OkStatus();
+  }
 
  protected:
   absl::StatusOr<bool> Next(Piece& piece, std::string& where) override {

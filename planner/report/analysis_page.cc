@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <cmath>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
 #include "planner/base/status_macros.h"
 #include "planner/report/charts.h"
 #include "planner/report/facts.h"
@@ -20,6 +22,14 @@ namespace mergeplan {
 namespace {
 
 constexpr std::size_t kMostChannels = 64;
+
+// With a capital at the beginning and a full stop at the end.
+std::string Sentence(std::string words) {
+  if (words.empty()) return words;
+  words[0] = absl::ascii_toupper(static_cast<unsigned char>(words[0]));
+  if (words.back() != '.') words += '.';
+  return words;
+}
 
 std::optional<double> Known(double error) {
   if (std::isnan(error)) return std::nullopt;
@@ -68,7 +78,7 @@ std::string Header(const AnalysisPage& page, const std::string& title) {
     absl::StrAppend(&out, "<p>Recommended strategy: <b>", Escape(page.strategy), "</b>. ",
                     Escape(page.strategy_reason), "</p>\n");
     for (const std::string* more : {&page.how_sure, &page.network_advice}) {
-      if (!more->empty()) absl::StrAppend(&out, "<p>", Escape(*more), "</p>\n");
+      if (!more->empty()) absl::StrAppend(&out, "<p>", Escape(Sentence(*more)), "</p>\n");
     }
   }
   return out + "</header>\n";
@@ -77,18 +87,21 @@ std::string Header(const AnalysisPage& page, const std::string& title) {
 std::string NormalitySection(const AnalysisPage& page) {
   if (page.verdict.empty()) return "";
   std::string out = absl::StrCat("<section>\n<h2>Is the data normal?</h2>\n<p>",
-                                 Escape(page.verdict_words), ".</p>\n");
+                                 Escape(Sentence(page.verdict_words)), "</p>\n");
   if (page.tests.empty()) return out + "</section>\n";
   absl::StrAppend(&out, OpenTable("Tests of normality"),
                   Head({"Test", "Of", "Statistic", "p-value", "At the level"}));
   for (const TestRow& row : page.tests) {
-    out += Row(row.name, {Escape(row.of), NumberOrDash(row.statistic), NumberHtml(row.p, 2),
-                          row.p < page.level ? "rejected" : "not rejected"});
+    out += Row(row.name,
+               {Escape(row.of), NumberOrDash(row.statistic), NumberHtml(row.p, 2),
+                row.p < page.level ? "rejected" : "not rejected"},
+               "words");
   }
   return absl::StrCat(out, kCloseTable,
                       "<p class=\"soft\">p-values are corrected for the tests in "
                       "their row; the verdict counts the rows, too. Level ",
-                      Percent(page.level), ".</p>\n</section>\n");
+                      absl::StrReplaceAll(Percent(page.level), {{" ", "\u00a0"}}),
+                      ".</p>\n</section>\n");
 }
 
 std::string ChannelSection(const AnalysisPage& page) {
@@ -98,7 +111,8 @@ std::string ChannelSection(const AnalysisPage& page) {
   if (report.scaling_factor == 0) {
     return out + "<p>The data has no variance, so none can be scaled to 1.</p>\n</section>\n";
   }
-  absl::StrAppend(&out, "<p>(x − ", NumberHtml(report.shift_factor, 5), ") · ",
+  absl::StrAppend(&out, "<p>(x ", report.shift_factor < 0 ? "+ " : "− ",
+                  NumberHtml(std::abs(report.shift_factor), 5), ") · ",
                   NumberHtml(report.scaling_factor, 5),
                   " brings all values together to mean 0 and variance 1 (shift and scaling factor");
   if (report.interval != "none") {
@@ -126,6 +140,36 @@ std::string ChannelSection(const AnalysisPage& page) {
                     " more channels are left out here; --json lists them.</p>\n");
   }
   return out + "</section>\n";
+}
+
+// The first of the leading directions, and what all of them carry.
+std::string LeadingSection(const AnalysisPage& page) {
+  constexpr std::size_t kRows = 16;
+  const Spectrum& spectrum = *page.spectrum;
+  if (!spectrum.has_leading()) return "";
+  const Basis& leading = spectrum.leading;
+  const std::size_t count = leading.variances.size();
+  double total = 0, carried = 0;
+  for (const double v : spectrum.diagonal.variances) total += v;
+  std::string out = absl::StrCat(
+      "<section>\n<h2>Leading principal directions</h2>\n<p>",
+      Grouped(static_cast<long long>(count)), " of ", Grouped(spectrum.dimensions()),
+      " directions were computed; they carry ", Percent(spectrum.LeadingShare()),
+      " of the variance.</p>\n", OpenTable("Leading principal directions"),
+      Head({"Direction", "Variance", "Interval", "Error of the computation", "Share up to here"}));
+  for (std::size_t i = 0; i < count; ++i) {
+    carried += leading.variances[i];
+    // The first ones, and the last.
+    if (i >= kRows && i + 1 < count) continue;
+    out += Row(absl::StrCat(i + 1), {NumberHtml(leading.variances[i]),
+                                     absl::StrCat(NumberHtml(leading.variances_low[i]), " to ",
+                                                  NumberHtml(leading.variances_high[i])),
+                                     NumberHtml(spectrum.leading_errors[i], 2),
+                                     Percent(total > 0 ? carried / total : 0)});
+  }
+  return absl::StrCat(out, kCloseTable,
+                      "<p class=\"soft\">An eigenvalue of the covariance lies within the error of "
+                      "each variance; the interval is that of sampling.</p>\n</section>\n");
 }
 
 // Shares above 1 (from 0 to 1) or predicted errors (log scale), over the factor.
@@ -158,8 +202,8 @@ std::string CurveChart(const std::vector<ScalingRow>& curve, bool errors) {
   for (const ScalingRow& row : curve) {
     if (row.mark.empty()) continue;
     canvas.Line({x(row.factor), top}, {x(row.factor), bottom}, "rule", row.mark);
-    // At either side of the drawing the text stays inside.
-    const bool flip = x(row.factor) > (left + right) / 2;
+    // The text stays inside the drawing.
+    const bool flip = x(row.factor) > right - 90;
     canvas.Text({x(row.factor) + (flip ? -4 : 4), row.mark == "as it is" ? top + 12 : top + 26},
                 row.mark, "note halo", flip ? "end" : "start");
   }
@@ -221,7 +265,10 @@ absl::StatusOr<std::string> RenderAnalysis(const AnalysisPage& page) {
   input.channels_with_spectrum = false;
   MP_ASSIGN_OR_RETURN(const ReportFacts facts, CheckInput(input));
   MP_ASSIGN_OR_RETURN(const std::string covariance, CovarianceSection(input));
-  const std::string title = Escape(absl::StrCat("What ", page.spectrum->source, " is like"));
+  // The command below has the whole path.
+  const std::string& source = page.spectrum->source;
+  const std::string name = source.substr(source.find_last_of('/') + 1);
+  const std::string title = Escape(absl::StrCat("What ", name.empty() ? source : name, " is like"));
   std::string command;
   if (!page.command.empty()) {
     command = absl::StrCat("<section>\n<h2>Made by</h2>\n<pre>", Escape(page.command),
@@ -233,7 +280,7 @@ absl::StatusOr<std::string> RenderAnalysis(const AnalysisPage& page) {
       "<meta name=\"color-scheme\" content=\"light dark\"/>\n<title>",
       title, "</title>\n<style>", PageCss(), "</style>\n</head>\n<body>\n<main>\n",
       Header(page, title), NormalitySection(page), ChannelSection(page),
-      SpectrumSection(input, facts), covariance, CurveSection(page), command,
+      SpectrumSection(input, facts), LeadingSection(page), covariance, CurveSection(page), command,
       "</main>\n</body>\n</html>\n");
 }
 

@@ -55,8 +55,15 @@ std::vector<int> LargestFirst(const Basis& basis) {
 int PositiveVariances(const Basis& basis) { return static_cast<int>(LargestFirst(basis).size()); }
 
 std::vector<const Basis*> BasesOf(const Spectrum& spectrum) {
-  if (!spectrum.has_pca()) return {&spectrum.diagonal};
-  return {&spectrum.diagonal, &spectrum.pca};
+  if (spectrum.has_pca()) return {&spectrum.diagonal, &spectrum.pca};
+  if (spectrum.has_dct()) return {&spectrum.diagonal, &spectrum.dct};
+  return {&spectrum.diagonal};
+}
+
+std::string Along(const Basis& basis) {
+  return basis.name == "pca"   ? "along the principal axes"
+         : basis.name == "dct" ? "along the cosine transform’s axes"
+                               : "as stored";
 }
 
 std::string SpectrumChart(const Spectrum& spectrum, double one) {
@@ -85,7 +92,7 @@ std::string SpectrumChart(const Spectrum& spectrum, double one) {
   SvgCanvas canvas(
       kPageWidth, bottom + 48,
       absl::StrCat("Variances of ", Count(d, "dimension"), " as stored",
-                   spectrum.has_pca() ? " and along principal axes" : "", ", largest first"),
+                   bases.size() > 1 ? " and " + Along(*bases[1]) : "", ", largest first"),
       "wide");
   canvas.XAxis(x, top, bottom, "rank, largest variance first", log_rank ? 6 : std::min(d, 8));
   canvas.YAxis(y, left, right, 6, 14, "variance", 7);

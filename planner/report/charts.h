@@ -14,8 +14,10 @@ namespace mergeplan {
 // that are not positive have no place and are counted by PositiveVariances. O(d log d).
 std::string SpectrumChart(const Spectrum& spectrum, double one);
 int PositiveVariances(const Basis& basis);
-// The bases that the spectrum has: `diagonal`, and `pca` where it was computed.
+// Those that are drawn: `diagonal`, and `pca` where it was computed, else `dct` where that was.
 std::vector<const Basis*> BasesOf(const Spectrum& spectrum);
+// "as stored", "along the principal axes", "along the cosine transform’s axes".
+std::string Along(const Basis& basis);
 
 // Predicted and achieved error of every strategy, one row each, on a common log scale: ring =
 // predicted at the mean of the law, bar = its mean with SGD noise ± spread, diamond = achieved.

@@ -222,8 +222,7 @@ std::string Verdict(const ReportInput& input, const ReportFacts& facts) {
     const Basis& basis = *BasesOf(*input.spectrum).back();
     return absl::StrCat("Of ", Count(input.spectrum->dimensions(), "dimension"), ", ",
                         Percent(basis.fraction_above_one), " have a variance above one ",
-                        input.spectrum->has_pca() ? "along the principal axes" : "as stored",
-                        "; no plan has been made yet.");
+                        Along(basis), "; no plan has been made yet.");
   }
   if (input.strategies.empty()) return UntrainedVerdict(*facts.plan);
   if (facts.best < 0) {

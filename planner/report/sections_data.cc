@@ -130,7 +130,7 @@ std::string SpectrumSection(const ReportInput& input, const ReportFacts& facts) 
       "<section>\n<h2>Variances of the data</h2>\n<figure>\n",
       SpectrumChart(*spectrum, scale * scale), "\n<div class=\"legend\">\n",
       Key("one", "as stored (diagonal)"),
-      spectrum->has_pca() ? Key("two", "along the principal axes") : "",
+      BasesOf(*spectrum).size() > 1 ? Key("two", Along(*BasesOf(*spectrum)[1])) : "",
       spectrum->diagonal.variances_low.empty()
           ? ""
           : absl::StrCat("<span>bands: ", Percent(spectrum->confidence), " confidence intervals",
@@ -143,8 +143,7 @@ std::string SpectrumSection(const ReportInput& input, const ReportFacts& facts) 
   for (const Basis* basis : BasesOf(*spectrum)) {
     const int missing = d - PositiveVariances(*basis);
     if (missing == 0) continue;
-    absl::StrAppend(&out, " ", Count(missing, "variance"),
-                    basis == &spectrum->pca ? " along principal axes" : " as stored",
+    absl::StrAppend(&out, " ", Count(missing, "variance"), " ", Along(*basis),
                     missing == 1 ? " is" : " are", " zero and left out.");
   }
   absl::StrAppend(&out, "</figcaption>\n</figure>\n", OpenTable("The bases"),
@@ -206,6 +205,10 @@ absl::StatusOr<std::string> CovarianceSection(const ReportInput& input) {
     absl::StrAppend(&out, "Along the principal axes it is ",
                     after < 1e-12 ? "nothing but rounding" : Percent(after), ".");
   } else {
+    if (spectrum->has_dct()) {
+      absl::StrAppend(&out, "Along the cosine transform’s axes it is ",
+                      Percent(spectrum->dct.off_diagonal_energy), ". ");
+    }
     out += "The principal axes were not computed.";
   }
   absl::StrAppend(
@@ -215,7 +218,10 @@ absl::StatusOr<std::string> CovarianceSection(const ReportInput& input) {
   if (input.plan != nullptr && input.plan->basis == "pca") {
     out += "This plan was made along the principal axes, where it is.";
   } else if (before > 0.01) {
-    out += "This much correlation speaks for planning along the principal axes.";
+    const bool cosine =
+        !spectrum->has_pca() && spectrum->has_dct() && spectrum->dct.off_diagonal_energy < before;
+    absl::StrAppend(&out, "This much correlation speaks for planning along the ",
+                    cosine ? "cosine transform’s" : "principal", " axes.");
   } else {
     out += "Here it nearly is as the data stands.";
   }

@@ -75,6 +75,7 @@ th:first-child,td:first-child{text-align:left}
 tbody th{font-weight:600}
 tr.best th::after{content:" ◂ best";color:var(--good);font-weight:400;font-size:.85em}
 td{font-variant-numeric:tabular-nums}
+tr.words th,tr.words td{white-space:normal}
 dl{display:grid;grid-template-columns:max-content 1fr;gap:.35rem 1.2rem;margin:.6rem 0}
 dt{color:var(--soft)}
 dd{margin:0;min-width:0;overflow-wrap:anywhere}

@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "absl/strings/str_cat.h"
+#include "planner/spectrum/parallel.h"
 
 namespace mergeplan {
 namespace {
@@ -38,34 +39,6 @@ ChannelStatistics Describe(const Group& g, double n) {
   const double error = out.mean_error * out.mean_error;
   const double mean_variance = g.within / p;
   out.effective = error > 0 ? mean_variance / error : n * p;
-  return out;
-}
-
-// Sums of the values and of their squares, about a shift.
-struct Powers {
-  double sum = 0, square = 0;
-};
-Powers PowersOf(const double* values, std::size_t count, double shift) {
-  constexpr std::size_t kLanes = 8;
-  double sum[kLanes] = {}, square[kLanes] = {};
-  std::size_t i = 0;
-  for (; i + kLanes <= count; i += kLanes) {
-    for (std::size_t k = 0; k < kLanes; ++k) {
-      const double x = values[i + k] - shift;
-      sum[k] += x;
-      square[k] += x * x;
-    }
-  }
-  Powers out;
-  for (; i < count; ++i) {
-    const double x = values[i] - shift;
-    out.sum += x;
-    out.square += x * x;
-  }
-  for (std::size_t k = 0; k < kLanes; ++k) {
-    out.sum += sum[k];
-    out.square += square[k];
-  }
   return out;
 }
 
@@ -150,107 +123,120 @@ absl::StatusOr<ChannelReport> DescribeChannels(const Spectrum& spectrum) {
   return report;
 }
 
-ChannelAccumulator::ChannelAccumulator(absl::Span<const std::int64_t> shape)
+ChannelAccumulator::ChannelAccumulator(absl::Span<const std::int64_t> shape, int threads)
     : layout_(ChannelsOf(shape)),
       d_(layout_.channels * layout_.values()),
-      sums_(static_cast<std::size_t>(layout_.channels) + 1) {}
+      threads_(ThreadCount(threads)),
+      measured_(layout_.values() == 1 ? 1 : static_cast<std::size_t>(layout_.channels)),
+      sums_(measured_ + 1) {}
 
-void ChannelAccumulator::Add(absl::Span<const double> rows, int count) {
-  if (count < 1 || d_ < 1) return;
-  const std::size_t d = static_cast<std::size_t>(d_);
-  const std::size_t channels = static_cast<std::size_t>(layout_.channels);
-  const std::size_t after = static_cast<std::size_t>(layout_.after);
-  if (shift_.empty()) {
-    // The mean of the first batch: squares about it lose no digits to a common offset.
-    shift_.assign(channels + 1, 0);
-    for (std::size_t k = 0; k < static_cast<std::size_t>(count) * d; ++k) {
-      shift_[(k % d) / after % channels] += rows[k];
-      shift_[channels] += rows[k];
-    }
-    for (std::size_t c = 0; c <= channels; ++c) {
-      const std::int64_t values = layout_.values() * (c == channels ? layout_.channels : 1);
-      shift_[c] /= static_cast<double>(count) * static_cast<double>(values);
+ChannelAccumulator::Powers ChannelAccumulator::PowersOf(const double* values, std::size_t count,
+                                                        double shift) {
+  constexpr std::size_t kLanes = 8;
+  double sum[kLanes] = {}, square[kLanes] = {};
+  std::size_t i = 0;
+  for (; i + kLanes <= count; i += kLanes) {
+    for (std::size_t k = 0; k < kLanes; ++k) {
+      const double x = values[i + k] - shift;
+      sum[k] += x;
+      square[k] += x * x;
     }
   }
-  layout_.values() == 1 ? AddValues(rows.data(), count) : AddPositions(rows.data(), count);
+  Powers out;
+  for (; i < count; ++i) {
+    const double x = values[i] - shift;
+    out.sum += x;
+    out.square += x * x;
+  }
+  for (std::size_t k = 0; k < kLanes; ++k) {
+    out.sum += sum[k];
+    out.square += square[k];
+  }
+  return out;
+}
+
+// The mean of the first batch: squares about it lose no digits to a common offset.
+void ChannelAccumulator::SetShift(const double* rows, int count) {
+  const std::size_t d = static_cast<std::size_t>(d_);
+  const std::size_t piece = d / measured_ / static_cast<std::size_t>(layout_.before);
+  shift_.assign(measured_ + 1, 0);
+  for (int r = 0; r < count; ++r) {
+    const double* row = rows + static_cast<std::size_t>(r) * d;
+    for (std::size_t begin = 0; begin < d; begin += piece) {
+      const double sum = PowersOf(row + begin, piece, 0).sum;
+      shift_[begin / piece % measured_] += sum / static_cast<double>(d / measured_) / count;
+      shift_[measured_] += sum / static_cast<double>(d) / count;
+    }
+  }
+}
+
+void ChannelAccumulator::Measure(const double* rows, int first, int last) {
+  const std::size_t d = static_cast<std::size_t>(d_);
+  const std::size_t piece = d / measured_ / static_cast<std::size_t>(layout_.before);
+  for (int r = first; r < last; ++r) {
+    const double* row = rows + static_cast<std::size_t>(r) * d;
+    Powers* out = powers_.data() + static_cast<std::size_t>(r) * measured_;
+    std::fill(out, out + measured_, Powers());
+    for (std::size_t begin = 0; begin < d; begin += piece) {
+      const std::size_t c = begin / piece % measured_;
+      const Powers of = PowersOf(row + begin, piece, shift_[c]);
+      out[c].sum += of.sum;
+      out[c].square += of.square;
+    }
+  }
+}
+
+void ChannelAccumulator::Add(absl::Span<const double> rows, int count) {
+  constexpr int kRows = 128;
+  if (count < 1 || d_ < 1) return;
+  if (shift_.empty()) SetShift(rows.data(), count);
+  powers_.resize(static_cast<std::size_t>(count) * measured_);
+  // Never fails: nothing is allocated.
+  ParallelFor((count + kRows - 1) / kRows, threads_, [&](int task) {
+    Measure(rows.data(), task * kRows, std::min(count, (task + 1) * kRows));
+    return true;
+  }).IgnoreError();
+  const double values = static_cast<double>(d_) / static_cast<double>(measured_);
+  for (int r = 0; r < count; ++r) {
+    const Powers* of = powers_.data() + static_cast<std::size_t>(r) * measured_;
+    // About the common shift: (x - common) = (x - shift) + move.
+    double sum = 0, square = 0;
+    for (std::size_t c = 0; c < measured_; ++c) {
+      const double move = shift_[c] - shift_[measured_];
+      sum += of[c].sum + values * move;
+      square += of[c].square + 2 * move * of[c].sum + values * move * move;
+      sums_[c].Add(of[c].sum / values, of[c].square / values);
+    }
+    sums_[measured_].Add(sum / static_cast<double>(d_), square / static_cast<double>(d_));
+  }
   count_ += count;
 }
 
-// Every value is a channel: a few columns at a time, whose sums stay in the first-level cache.
-void ChannelAccumulator::AddValues(const double* rows, int count) {
-  constexpr std::size_t kTile = 32;
-  const std::size_t d = static_cast<std::size_t>(d_);
-  for (std::size_t begin = 0; begin < d; begin += kTile) {
-    const std::size_t width = std::min(kTile, d - begin);
-    double shift[kTile] = {}, s[kTile] = {}, ss[kTile] = {}, sq[kTile] = {}, qq[kTile] = {};
-    std::copy_n(shift_.begin() + static_cast<std::ptrdiff_t>(begin), width, shift);
-    for (int r = 0; r < count; ++r) {
-      const double* row = rows + static_cast<std::size_t>(r) * d + begin;
-      for (std::size_t c = 0; c < width; ++c) {
-        const double x = row[c] - shift[c], square = x * x;
-        s[c] += x;
-        ss[c] += square;
-        sq[c] += x * square;
-        qq[c] += square * square;
-      }
-    }
-    for (std::size_t c = 0; c < width; ++c) {
-      Sums& sums = sums_[begin + c];
-      sums.s += s[c];
-      sums.q += ss[c];
-      sums.ss += ss[c];
-      sums.sq += sq[c];
-      sums.qq += qq[c];
-    }
-  }
-  for (int r = 0; r < count; ++r) {
-    const Powers of = PowersOf(rows + static_cast<std::size_t>(r) * d, d, shift_[d]);
-    sums_[d].Add(of.sum / static_cast<double>(d), of.square / static_cast<double>(d));
-  }
-}
-
-void ChannelAccumulator::AddPositions(const double* rows, int count) {
-  const std::size_t d = static_cast<std::size_t>(d_);
-  const std::size_t channels = static_cast<std::size_t>(layout_.channels);
-  const std::size_t after = static_cast<std::size_t>(layout_.after);
-  const double values = static_cast<double>(layout_.values());
-  std::vector<Powers> powers(channels);
-  for (int r = 0; r < count; ++r) {
-    std::fill(powers.begin(), powers.end(), Powers());
-    const double* row = rows + static_cast<std::size_t>(r) * d;
-    for (std::size_t begin = 0; begin < d; begin += after) {
-      const std::size_t c = begin / after % channels;
-      const Powers of = PowersOf(row + begin, after, shift_[c]);
-      powers[c].sum += of.sum;
-      powers[c].square += of.square;
-    }
-    // About the common shift: (x - common) = (x - shift) + move.
-    double sum = 0, square = 0;
-    for (std::size_t c = 0; c < channels; ++c) {
-      const double move = shift_[c] - shift_[channels];
-      sum += powers[c].sum + values * move;
-      square += powers[c].square + 2 * move * powers[c].sum + values * move * move;
-      sums_[c].Add(powers[c].sum / values, powers[c].square / values);
-    }
-    sums_[channels].Add(sum / static_cast<double>(d), square / static_cast<double>(d));
-  }
-}
-
-void ChannelAccumulator::Correct(const Scaling& scaling, ChannelReport& report) const {
+void ChannelAccumulator::Correct(const Spectrum& spectrum, ChannelReport& report) const {
   if (count_ < 2) return;
   const double n = static_cast<double>(count_);
-  for (std::size_t c = 0; c < sums_.size(); ++c) {
-    ChannelStatistics& out = c + 1 == sums_.size() ? report.all : report.channels[c];
-    if (!(out.deviation > 0)) continue;
-    const Sums& sums = sums_[c];
+  const double multiply = spectrum.scaling.multiply * spectrum.scaling.multiply;
+  const auto correct = [&](const Sums& sums, ChannelStatistics& out) {
+    if (!(out.deviation > 0)) return;
     // (x - m)^2 = (x - shift)^2 - 2 t (x - shift) + t^2 with t = m - shift.
     const double t = sums.s / n;
     const double vs = (sums.ss - n * t * t) / (n - 1);
     const double csq = (sums.sq - t * sums.q) / (n - 1);
     const double vq = (sums.qq - sums.q * sums.q / n) / (n - 1);
     const double of_square = std::max(0.0, vq - 4 * t * csq + 4 * t * t * vs);
-    const double multiply = scaling.multiply * scaling.multiply;
     out.deviation_error = std::sqrt(of_square / n) * multiply / (2 * out.deviation);
+  };
+  correct(sums_.back(), report.all);
+  for (std::size_t c = 0; c < report.channels.size(); ++c) {
+    ChannelStatistics& out = report.channels[c];
+    if (layout_.values() > 1) {
+      correct(sums_[c], out);
+    } else if (out.deviation > 0) {
+      // The same for one value: the variance over samples of (x - m)^2 is (kurtosis - 1) times
+      // the square of its variance, here with n - 1 below the line.
+      const double above = std::max(0.0, spectrum.diagonal.kurtosis[c] - 1) * (n - 1) / n;
+      out.deviation_error = out.deviation * std::sqrt(above / n) / 2;
+    }
   }
   report.interval = "fourth-moment";
   SetFactors(report);

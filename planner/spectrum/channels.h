@@ -54,14 +54,16 @@ struct ChannelReport {
 absl::StatusOr<ChannelReport> DescribeChannels(const Spectrum& spectrum);
 
 // The same with errors of the deviations that hold for any distribution: sums of every sample's
-// values and squares, channel by channel, collected while the samples stream by.
+// values and squares, channel by channel, collected while the samples stream by. Where every value
+// is a channel they are known from the spectrum's kurtosis, and only those of all values are
+// collected. Sums do not depend on the number of threads.
 class ChannelAccumulator {
  public:
-  explicit ChannelAccumulator(absl::Span<const std::int64_t> shape);
+  explicit ChannelAccumulator(absl::Span<const std::int64_t> shape, int threads = 1);
   // count x d values as stored.
   void Add(absl::Span<const double> rows, int count);
-  // Replaces the errors of a report of the same data under `scaling` by those measured.
-  void Correct(const Scaling& scaling, ChannelReport& report) const;
+  // Replaces the errors in the report of `spectrum`, which is of the same data, by those measured.
+  void Correct(const Spectrum& spectrum, ChannelReport& report) const;
 
  private:
   // Of one channel, or all (the last): over the samples, of s = mean of the values, q = mean of
@@ -77,13 +79,24 @@ class ChannelAccumulator {
       qq += b * b;
     }
   };
-  void AddValues(const double* rows, int count);
-  void AddPositions(const double* rows, int count);
+  // Sums of values and of their squares about a shift, of one sample.
+  struct Powers {
+    double sum = 0, square = 0;
+  };
+  static Powers PowersOf(const double* values, std::size_t count, double shift);
+  void SetShift(const double* rows, int count);
+  // Of the samples first .. last - 1 into `powers_`.
+  void Measure(const double* rows, int first, int last);
+
   ChannelLayout layout_;
   std::int64_t d_ = 1;
+  int threads_;
+  // Channels that are measured one by one; 1 where every value is one: then all together.
+  std::size_t measured_;
   std::int64_t count_ = 0;
-  std::vector<double> shift_;  // per channel, and of all
-  std::vector<Sums> sums_;
+  std::vector<double> shift_;   // per measured channel, and of all
+  std::vector<Powers> powers_;  // of the current batch: count x measured
+  std::vector<Sums> sums_;      // per measured channel, and of all
 };
 
 }  // namespace mergeplan

@@ -14,6 +14,7 @@
 #include "planner/spectrum/batches.h"
 #include "planner/spectrum/diagonal_pass.h"
 #include "planner/spectrum/finish.h"
+#include "planner/spectrum/leading.h"
 #include "planner/spectrum/moments.h"
 #include "planner/spectrum/parallel.h"
 
@@ -45,10 +46,8 @@ absl::StatusOr<int> CheckedDimensions(const std::vector<std::int64_t>& shape, bo
     return absl::InvalidArgumentError(absl::StrCat(
         "samples of shape ", absl::StrJoin(shape, "x"), " have more than ", kMaxDimensions,
         " dimensions, the most whose covariance (d x d numbers) is computed; give --diagonal-only "
-        "for "
-        "the variances alone, or reduce the samples first: crop or shrink the images, or encode "
-        "them "
-        "to latents"));
+        "for the variances alone, with --directions 32 leading directions beside them, or reduce "
+        "the samples first: crop or shrink the images, or encode them to latents"));
   }
   return static_cast<int>(d);
 }
@@ -63,7 +62,27 @@ absl::Status CheckCount(const Spectrum& spectrum) {
       "; a variance needs at least 2 samples"));
 }
 
-// Mean and variances along the data's own axes only.
+// Reads the data once more. The spectrum must stay where it is.
+SecondPassReader SecondPassOf(const EstimateOptions& options, std::vector<double> stored_mean,
+                              double unit, const Kernels& kernels, int threads,
+                              const Spectrum& spectrum) {
+  if (!options.reopen) return nullptr;
+  return [&options, &kernels, &spectrum, stored_mean = std::move(stored_mean), unit, threads](
+             const std::vector<double>& vectors, const Dct* dct) -> absl::StatusOr<SecondPass> {
+    MP_ASSIGN_OR_RETURN(const std::unique_ptr<SampleSource> again, options.reopen());
+    if (again->shape() != spectrum.shape) {
+      return absl::DataLossError(
+          "the second pass found samples of another shape; the data changed, run it again");
+    }
+    MP_ASSIGN_OR_RETURN(SecondPass pass,
+                        RunSecondPass(vectors, dct, stored_mean, unit, spectrum.samples, *again,
+                                      kernels, {options.bootstrap, options.seed, threads}));
+    pass.fourth_norm *= std::pow(unit * spectrum.scaling.multiply, 4);
+    return pass;
+  };
+}
+
+// Mean and variances along the data's own axes, and leading directions where they are wanted.
 absl::Status EstimateDiagonal(SampleSource& source, const EstimateOptions& options, int d,
                               const Kernels& kernels, int threads, Spectrum& spectrum) {
   if (options.want_pca || options.want_dct || options.shrinkage_rule != "none" ||
@@ -102,7 +121,22 @@ absl::Status EstimateDiagonal(SampleSource& source, const EstimateOptions& optio
     spectrum.diagonal.variances.push_back(square * value /
                                           static_cast<double>(spectrum.samples - 1));
   }
-  return FinishSpectrum(spectrum, options, nullptr);
+  double unit = 0;
+  for (const double value : m2) unit = std::max(unit, value);
+  unit = unit > 0 ? std::sqrt(unit / static_cast<double>(spectrum.samples - 1)) : 1;
+  if (!WantsLeadingDirections(options, d)) return FinishSpectrum(spectrum, options, nullptr);
+  if (!options.reopen) {
+    return absl::InvalidArgumentError(
+        "leading directions without covariance need further passes over the data, which can be "
+        "read once only; leave them out");
+  }
+  MP_RETURN_IF_ERROR(
+      SetLeadingDirections(spectrum,
+                           TimesCovarianceOfData(options.reopen, mean, spectrum.scaling.multiply,
+                                                 spectrum.samples, kernels, threads),
+                           LeadingOptionsOf(options)));
+  return FinishSpectrum(spectrum, options,
+                        SecondPassOf(options, mean, unit, kernels, threads, spectrum));
 }
 
 absl::StatusOr<Spectrum> Estimate(SampleSource& source, const EstimateOptions& options) {
@@ -152,26 +186,13 @@ absl::StatusOr<Spectrum> Estimate(SampleSource& source, const EstimateOptions& o
     if (largest > 0) unit = std::sqrt(largest / static_cast<double>(spectrum.samples - 1));
     spectrum.covariance = moments.TakeCovariance();
   }
-  const double multiply = spectrum.scaling.multiply, square = multiply * multiply;
+  const double square = spectrum.scaling.multiply * spectrum.scaling.multiply;
   for (const double mean : stored_mean) spectrum.mean.push_back(spectrum.scaling.Apply(mean));
   for (double& value : spectrum.covariance) value *= square;
 
-  SecondPassReader second;
-  if (options.reopen) {
-    second = [&](const std::vector<double>& vectors, const Dct* dct) -> absl::StatusOr<SecondPass> {
-      MP_ASSIGN_OR_RETURN(const std::unique_ptr<SampleSource> again, options.reopen());
-      if (again->shape() != spectrum.shape) {
-        return absl::DataLossError(
-            "the second pass found samples of another shape; the data changed, run it again");
-      }
-      MP_ASSIGN_OR_RETURN(SecondPass pass,
-                          RunSecondPass(vectors, dct, stored_mean, unit, spectrum.samples, *again,
-                                        kernels, {options.bootstrap, options.seed, threads}));
-      pass.fourth_norm *= std::pow(unit * multiply, 4);
-      return pass;
-    };
-  }
-  MP_RETURN_IF_ERROR(FinishSpectrum(spectrum, options, second));
+  MP_RETURN_IF_ERROR(FinishSpectrum(
+      spectrum, options,
+      SecondPassOf(options, std::move(stored_mean), unit, kernels, threads, spectrum)));
   return spectrum;
 }
 

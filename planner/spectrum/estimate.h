@@ -18,6 +18,9 @@ namespace mergeplan {
 // The covariance takes d^2 doubles (3.2 GB at the limit) and the eigenvectors as much again.
 inline constexpr int kMaxDimensions = 20000;
 inline constexpr int kMaxDiagonalDimensions = 1 << 26;  // without covariance
+// Up to which all principal directions are computed unless they are asked for: about 9 d^3
+// operations on one thread.
+inline constexpr int kMaxAllDirections = 4096;
 
 struct EstimateOptions {
   // Not set: "-1:1" for 8-bit pixels, else "none".
@@ -27,10 +30,18 @@ struct EstimateOptions {
   std::string source;        // name of the data, for the result and for errors
   std::string source_sha256;
   std::vector<SpectrumPart> parts;  // which samples these are, for the result
-  // If not, neither want_pca nor want_dct nor shrinkage nor the bootstrap can be had; a plain file
+  // If not, neither want_pca nor want_dct nor shrinkage nor the bootstrap can be had (want_leading
+  // can); a plain file
   // is then read by several threads at once (diagonal_pass.h), without begin and observe.
   bool want_covariance = true;
   bool want_pca = true;
+  // Beyond that many dimensions want_pca gives leading directions in the place of all.
+  int pca_up_to = kMaxAllDirections;
+  // How many, with up to 40 products of the covariance (leading.h). 0: none.
+  int leading = 128;
+  // Leading directions whatever the number of dimensions; without covariance, too, where they cost
+  // up to 40 passes over the data and need `reopen`.
+  bool want_leading = false;
   bool want_dct = true;  // where the samples have spatial axes (dct.h)
   // Share of the covariance's energy off the diagonal, beyond what chance gives, up to which a
   // basis is good enough. The cheapest that is gets recommended: diagonal, dct, pca.
@@ -49,6 +60,10 @@ struct EstimateOptions {
   // DCT's axes rest on the fourth moments of the data along them (a second pass); if not, on those
   // of a Gaussian.
   std::function<absl::StatusOr<std::unique_ptr<SampleSource>>()> reopen;
+  // Asked every now and then, by the thread that called, while eigenvectors are computed; true ends
+  // with CANCELLED. What cannot be stopped half-way then goes on for seconds on a thread that
+  // nobody waits for.
+  std::function<bool()> stop;
   // Which compiled copy of the inner loops to use; null: the fastest that the processor can run.
   const Kernels* kernels = nullptr;
 };
@@ -72,9 +87,9 @@ struct EstimateOptions {
 // sees other data than the first; RESOURCE_EXHAUSTED; those of the source as they are.
 //
 // Time: n d^2 for the covariance, about 9 d^3 for the eigenvectors (one thread), 2 n d^2 in float32
-// for the second pass. Memory: 4 d^2 doubles at most, and batches; independent of n. The result
-// does not depend on how the source cuts its batches nor on `threads`; between instruction sets it
-// differs by rounding.
+// for the second pass; for k leading directions up to 100 k d^2, or 200 n k d without covariance.
+// Memory: 4 d^2 doubles at most, and batches; independent of n. The result does not depend on how
+// the source cuts its batches nor on `threads`; between instruction sets it differs by rounding.
 absl::StatusOr<Spectrum> EstimateSpectrum(SampleSource& source, const EstimateOptions& options);
 
 }  // namespace mergeplan

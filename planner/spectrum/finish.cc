@@ -97,6 +97,23 @@ absl::Status CheckFinite(const Spectrum& spectrum) {
 
 }  // namespace
 
+bool WantsAllDirections(const EstimateOptions& options, int d) {
+  return options.want_pca && !options.want_leading && d <= options.pca_up_to;
+}
+
+bool WantsLeadingDirections(const EstimateOptions& options, int d) {
+  return options.leading > 0 &&
+         (options.want_leading || (options.want_pca && d > options.pca_up_to));
+}
+
+LeadingOptions LeadingOptionsOf(const EstimateOptions& options) {
+  LeadingOptions out;
+  out.count = options.leading;
+  out.seed = options.seed;
+  out.stop = options.stop;
+  return out;
+}
+
 absl::Status FinishSpectrum(Spectrum& spectrum, const EstimateOptions& options,
                             const SecondPassReader& second) {
   const std::size_t d = spectrum.mean.size();
@@ -123,25 +140,35 @@ absl::Status FinishSpectrum(Spectrum& spectrum, const EstimateOptions& options,
     spectrum.dct.name = "dct";
     MP_RETURN_IF_ERROR(SetDctVariances(spectrum, *dct, threads));
   }
-  if (options.want_pca) {
+  const bool all_directions = WantsAllDirections(options, static_cast<int>(d));
+  if (spectrum.has_covariance() && WantsLeadingDirections(options, static_cast<int>(d))) {
+    MP_RETURN_IF_ERROR(SetLeadingDirections(
+        spectrum, TimesKeptCovariance(spectrum, kernels, threads), LeadingOptionsOf(options)));
+  }
+  if (all_directions) {
     spectrum.pca.name = "pca";
-    MP_RETURN_IF_ERROR(SetPrincipalDirections(spectrum, kernels));
+    MP_RETURN_IF_ERROR(SetPrincipalDirections(spectrum, kernels, options.stop));
     MP_ASSIGN_OR_RETURN(spectrum.pca.off_diagonal_energy,
                         RotatedOffDiagonalEnergy(spectrum, kernels, threads));
   }
   std::optional<double> fourth_norm;
   std::optional<SecondPass> measured;
   const bool needs_norm = options.shrinkage_rule == "ledoit-wolf";
-  if (second && (options.want_pca || dct || needs_norm || options.bootstrap > 0)) {
-    MP_ASSIGN_OR_RETURN(SecondPass pass, second(spectrum.vectors, dct ? &*dct : nullptr));
-    spectrum.pca.skewness = std::move(pass.pca_skewness);
-    spectrum.pca.kurtosis = std::move(pass.pca_kurtosis);
+  Basis& turned = all_directions ? spectrum.pca : spectrum.leading;
+  if (second &&
+      (all_directions || spectrum.has_leading() || dct || needs_norm || options.bootstrap > 0)) {
+    MP_ASSIGN_OR_RETURN(SecondPass pass,
+                        second(all_directions ? spectrum.vectors : spectrum.leading_vectors,
+                               dct ? &*dct : nullptr));
+    turned.skewness = std::move(pass.pca_skewness);
+    turned.kurtosis = std::move(pass.pca_kurtosis);
     spectrum.dct.skewness = std::move(pass.dct_skewness);
     spectrum.dct.kurtosis = std::move(pass.dct_kurtosis);
     fourth_norm = pass.fourth_norm;
     measured = std::move(pass);
   }
-  for (Basis* basis : {&spectrum.diagonal, &spectrum.dct, &spectrum.pca}) {
+  const auto bases = {&spectrum.diagonal, &spectrum.dct, &spectrum.pca, &spectrum.leading};
+  for (Basis* basis : bases) {
     if (basis->variances.empty()) continue;
     SetIntervals(*basis, spectrum.samples, options.confidence);
   }
@@ -152,8 +179,8 @@ absl::Status FinishSpectrum(Spectrum& spectrum, const EstimateOptions& options,
     }
     SetBootstrapIntervals(spectrum.diagonal, measured->diagonal_errors, options.confidence);
     if (dct) SetBootstrapIntervals(spectrum.dct, measured->dct_errors, options.confidence);
-    if (options.want_pca) {
-      SetBootstrapIntervals(spectrum.pca, measured->pca_errors, options.confidence);
+    if (!turned.variances.empty()) {
+      SetBootstrapIntervals(turned, measured->pca_errors, options.confidence);
     }
   }
   if (options.shrinkage_rule == "oas") {
@@ -166,7 +193,7 @@ absl::Status FinishSpectrum(Spectrum& spectrum, const EstimateOptions& options,
     }
     Shrink(spectrum, "ledoit-wolf", LedoitWolfIntensity(spectrum, *fourth_norm));
   }
-  for (Basis* basis : {&spectrum.diagonal, &spectrum.dct, &spectrum.pca}) {
+  for (Basis* basis : bases) {
     if (!basis->variances.empty()) SummarizeVariances(*basis);
   }
   Recommend(spectrum, options.off_diagonal_bound);

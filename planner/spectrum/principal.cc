@@ -1,9 +1,15 @@
 #include "planner/spectrum/principal.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <cstddef>
+#include <future>
+#include <memory>
 #include <new>
+#include <system_error>
+#include <thread>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "planner/base/status_macros.h"
@@ -17,19 +23,64 @@ double SquaredNorm(const std::vector<double>& values) {
   return sum;
 }
 
-absl::Status SetPrincipalDirections(Spectrum& spectrum, const Kernels& kernels) {
+namespace {
+
+// What the eigenvectors are computed from and into: owned by two threads, of which one may be gone.
+struct Decomposition {
+  std::vector<double> matrix, values, vectors;
+  bool in_memory = false, converged = false;
+  std::promise<void> done;
+};
+
+// On a thread of its own, since there is no way to stop it from within.
+absl::Status Decompose(const std::shared_ptr<Decomposition>& work, const Kernels& kernels,
+                       const std::function<bool()>& stop) {
+  const auto run = [work, &kernels] {
+    work->in_memory =
+        kernels.eigen(work->matrix.data(), static_cast<std::ptrdiff_t>(work->values.size()),
+                      work->values.data(), work->vectors.data(), &work->converged);
+    work->done.set_value();
+  };
+  if (!stop) {
+    run();
+    return absl::OkStatus();
+  }
+  const std::future<void> done = work->done.get_future();
+  try {
+    std::thread(run).detach();
+  } catch (const std::system_error&) {
+    run();  // The system grants no more threads.
+  }
+  while (done.wait_for(std::chrono::milliseconds(20)) != std::future_status::ready) {
+    if (stop()) {
+      return absl::CancelledError(
+          "stopped while the principal directions were computed; the diagonal and dct bases do "
+          "without them");
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status SetPrincipalDirections(Spectrum& spectrum, const Kernels& kernels,
+                                    const std::function<bool()>& stop) {
   const std::size_t d = spectrum.dimensions();
+  auto work = std::make_shared<Decomposition>();
+  work->values.resize(d);
+  work->vectors.resize(d * d);
+  work->matrix = std::move(spectrum.covariance);
+  MP_RETURN_IF_ERROR(Decompose(work, kernels, stop));
+  spectrum.covariance = std::move(work->matrix);
   std::vector<double>& values = spectrum.pca.variances;
   std::vector<double>& vectors = spectrum.vectors;
-  values.resize(d);
-  vectors.resize(d * d);
-  bool converged = false;
-  if (!kernels.eigen(spectrum.covariance.data(), static_cast<std::ptrdiff_t>(d), values.data(),
-                     vectors.data(), &converged)) {
+  values = std::move(work->values);
+  vectors = std::move(work->vectors);
+  if (!work->in_memory) {
     return absl::ResourceExhaustedError(
         absl::StrCat("out of memory in the eigenvectors of a ", d, " x ", d, " covariance"));
   }
-  if (!converged) {
+  if (!work->converged) {
     return absl::InternalError(absl::StrCat("the eigenvalue iteration of the ", d, " x ", d,
                                             " covariance did not converge"));
   }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -12,9 +13,11 @@ namespace mergeplan {
 
 // Sets vectors and pca.variances from the covariance: eigenvectors by falling eigenvalue, each with
 // its largest component positive (the first of those that are as large up to rounding), so that the
-// result is reproducible. RESOURCE_EXHAUSTED; INTERNAL where the iteration does not end. About 9
-// d^3.
-absl::Status SetPrincipalDirections(Spectrum& spectrum, const Kernels& kernels);
+// result is reproducible. RESOURCE_EXHAUSTED; INTERNAL where the iteration does not end; CANCELLED
+// where `stop` (estimate.h), which may be empty, says so: then the spectrum has lost its
+// covariance. About 9 d^3.
+absl::Status SetPrincipalDirections(Spectrum& spectrum, const Kernels& kernels,
+                                    const std::function<bool()>& stop);
 
 // ||offdiag(V C V^T)||_F^2 / ||C||_F^2 for the spectrum's vectors V, a few rows at a time. 4 d^3.
 absl::StatusOr<double> RotatedOffDiagonalEnergy(const Spectrum& spectrum, const Kernels& kernels,

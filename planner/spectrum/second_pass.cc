@@ -22,12 +22,14 @@ absl::StatusOr<SecondPass> RunSecondPass(const std::vector<double>& vectors, con
   constexpr int kRows = 128;
   const int threads = options.threads;
   const int d = static_cast<int>(mean.size());
+  const int k = static_cast<int>(vectors.size() / mean.size());
   const std::vector<float> directions(vectors.begin(), vectors.end());
-  MomentAccumulator along_pca(d, /*with_covariance=*/false, threads, kernels);
+  MomentAccumulator along_pca(k, /*with_covariance=*/false, threads, kernels);
   MomentAccumulator along_dct(d, /*with_covariance=*/false, threads, kernels);
   BatchReader reader(source, d, threads);
   std::vector<double> widened(static_cast<std::size_t>(reader.capacity()) * d);
-  std::vector<float> centred(directions.empty() ? 0 : widened.size()), projected(centred.size());
+  std::vector<float> centred(directions.empty() ? 0 : widened.size()),
+      projected(static_cast<std::size_t>(reader.capacity()) * static_cast<std::size_t>(k));
   std::vector<double> norms(static_cast<std::size_t>(reader.capacity()));
   std::int64_t seen = 0;
   std::optional<VarianceBootstrap> of_diagonal, of_dct, of_pca;
@@ -35,7 +37,7 @@ absl::StatusOr<SecondPass> RunSecondPass(const std::vector<double>& vectors, con
   if (options.replicates > 0) {
     of_diagonal.emplace(d, options.replicates, kernels, threads);
     if (dct != nullptr) of_dct.emplace(d, options.replicates, kernels, threads);
-    if (!vectors.empty()) of_pca.emplace(d, options.replicates, kernels, threads);
+    if (!vectors.empty()) of_pca.emplace(k, options.replicates, kernels, threads);
     weights.resize(static_cast<std::size_t>(reader.capacity()) *
                    static_cast<std::size_t>(options.replicates));
   }
@@ -64,8 +66,8 @@ absl::StatusOr<SecondPass> RunSecondPass(const std::vector<double>& vectors, con
       std::copy_n(widened.begin() + static_cast<std::ptrdiff_t>(begin),
                   static_cast<std::size_t>(rows) * d,
                   centred.begin() + static_cast<std::ptrdiff_t>(begin));
-      return kernels.multiply_transposed_f32(centred.data() + begin, rows, d, directions.data(), d,
-                                             projected.data() + begin);
+      return kernels.multiply_transposed_f32(centred.data() + begin, rows, d, directions.data(), k,
+                                             projected.data() + std::ptrdiff_t{first} * k);
     }));
     const auto rows = absl::MakeConstSpan(widened).subspan(0, used);
     if (of_diagonal) {
@@ -86,9 +88,11 @@ absl::StatusOr<SecondPass> RunSecondPass(const std::vector<double>& vectors, con
       if (of_dct) MP_RETURN_IF_ERROR(of_dct->Add(rows, weights, count));
     }
     if (!directions.empty()) {
-      std::copy_n(projected.begin(), used, widened.begin());
-      MP_RETURN_IF_ERROR(along_pca.Add(rows, count));
-      if (of_pca) MP_RETURN_IF_ERROR(of_pca->Add(rows, weights, count));
+      const std::size_t all = static_cast<std::size_t>(count) * static_cast<std::size_t>(k);
+      std::copy_n(projected.begin(), all, widened.begin());
+      const auto coordinates = rows.subspan(0, all);
+      MP_RETURN_IF_ERROR(along_pca.Add(coordinates, count));
+      if (of_pca) MP_RETURN_IF_ERROR(of_pca->Add(coordinates, weights, count));
     }
   }
   if (seen != samples) {

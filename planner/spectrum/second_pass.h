@@ -27,7 +27,7 @@ struct SecondPassOptions {
 
 // `mean`, `unit` (the largest standard deviation, which keeps float32 in range) and the data are as
 // stored: skewness and kurtosis do not depend on the scaling. Projected in float32, whose rounding
-// is far below the sampling error of these moments. `vectors` is d x d or empty, `dct` may be null.
+// is far below the sampling error of these moments. `vectors` is k x d or empty, `dct` may be null.
 // DATA_LOSS where the data has another number of samples now.
 absl::StatusOr<SecondPass> RunSecondPass(const std::vector<double>& vectors, const Dct* dct,
                                          const std::vector<double>& mean, double unit,

@@ -59,7 +59,8 @@ void Shrink(Spectrum& spectrum, const std::string& rule, double intensity) {
       after += value * value;
     }
   }
-  for (Basis* basis : {&spectrum.diagonal, &spectrum.dct, &spectrum.pca}) {
+  for (double& error : spectrum.leading_errors) error *= 1 - intensity;
+  for (Basis* basis : {&spectrum.diagonal, &spectrum.dct, &spectrum.pca, &spectrum.leading}) {
     for (std::vector<double>* values :
          {&basis->variances, &basis->variances_low, &basis->variances_high}) {
       for (double& value : *values) pull(value);

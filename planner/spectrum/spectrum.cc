@@ -67,6 +67,13 @@ void SummarizeVariances(Basis& basis) {
   basis.fraction_above_one = all > 0 ? static_cast<double>(above) / static_cast<double>(all) : 0.0;
 }
 
+double Spectrum::LeadingShare() const {
+  double all = 0, carried = 0;
+  for (const double variance : diagonal.variances) all += variance;
+  for (const double variance : leading.variances) carried += variance;
+  return all > 0 ? carried / all : 0.0;
+}
+
 std::vector<const Basis*> Spectrum::Bases() const {
   std::vector<const Basis*> out = {&diagonal};
   if (has_dct()) out.push_back(&dct);

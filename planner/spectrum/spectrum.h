@@ -78,6 +78,12 @@ struct Spectrum {
   // d x d, row-major: row i is the i-th principal direction (unit length). Empty, like `pca`, where
   // the principal directions were not computed.
   std::vector<double> vectors;
+  // Where all principal directions would take too long: k leading ones (leading.h), k x d,
+  // row-major, their variances with intervals (a basis of k axes, which is none of Bases()), and
+  // how far from each variance an eigenvalue may be.
+  std::vector<double> leading_vectors;
+  Basis leading;
+  std::vector<double> leading_errors;
   Basis diagonal;
   Basis dct;  // dct.h; its name is empty where the shape has no spatial axes or it was not computed
   Basis pca;
@@ -87,6 +93,9 @@ struct Spectrum {
   int dimensions() const { return static_cast<int>(mean.size()); }
   bool has_covariance() const { return !covariance.empty(); }
   bool has_pca() const { return !vectors.empty(); }
+  bool has_leading() const { return !leading_vectors.empty(); }
+  // The share of the total variance that the leading directions carry.
+  double LeadingShare() const;
   bool has_dct() const { return !dct.variances.empty(); }
   // Those that there are: diagonal, then dct and pca. Valid as long as this object.
   std::vector<const Basis*> Bases() const;

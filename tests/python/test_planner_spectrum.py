@@ -1,7 +1,12 @@
 """Spectra of the package against those of mergeplan analyze, and every way of handing data over."""
 
+import concurrent.futures
+import functools
+import multiprocessing
 import pickle
+import signal
 import sys
+import threading
 
 import mergeplan
 import numpy as np
@@ -142,6 +147,42 @@ def test_merge_is_one_pass_over_everything():
         parts[0].merge(3)
     with pytest.raises(ValueError, match="list of variances"):
         parts[0].merge(mergeplan.Spectrum([1.0]))
+
+
+def part_of(path, first, last):
+    """What a worker of a cluster does with its partition."""
+    return mergeplan.Spectrum.from_latents(np.load(path, mmap_mode="r")[first:last])
+
+
+def test_partitions_on_workers_are_one_pass(tmp_path):
+    # As Dask, Ray or Spark do it: partitions of unequal size, spectra that travel by pickle and are joined two by two, in any order.
+    x = latents(1000)
+    np.save(tmp_path / "x.npy", x)
+    borders = [0, 130, 131 + 9, 600, 1000]
+    with concurrent.futures.ProcessPoolExecutor(2, multiprocessing.get_context("spawn")) as pool:
+        parts = list(pool.map(part_of, [tmp_path / "x.npy"] * 4, borders[:-1], borders[1:]))
+    whole = mergeplan.Spectrum.from_latents(x)
+    for order in ([0, 1, 2, 3], [3, 1, 0, 2]):
+        merged = functools.reduce(lambda a, b: a.merge(b), [parts[k] for k in order])
+        assert merged.samples == 1000
+        np.testing.assert_allclose(merged.mean, whole.mean, rtol=1e-12, atol=1e-12)
+        np.testing.assert_allclose(merged.covariance, whole.covariance, rtol=1e-11, atol=1e-11)
+        for basis in ("diagonal", "dct", "pca"):
+            close(merged.in_basis(basis).variances, whole.in_basis(basis).variances, 1e-9)
+
+
+def test_ctrl_c_ends_the_eigenvectors():
+    # Where the tests run in the background, SIGINT is ignored.
+    handler = signal.signal(signal.SIGINT, signal.default_int_handler)
+    x = np.random.default_rng(2).normal(size=(1501, 1500)).astype(np.float32)
+    timer = threading.Timer(1, signal.raise_signal, [signal.SIGINT])
+    try:
+        timer.start()
+        with pytest.raises(KeyboardInterrupt):
+            mergeplan.Spectrum.from_latents(x, basis="pca")
+    finally:
+        timer.join()
+        signal.signal(signal.SIGINT, handler)
 
 
 def test_pickle():

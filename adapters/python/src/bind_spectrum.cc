@@ -4,6 +4,7 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include <functional>
 #include <memory>
 #include <new>
 #include <optional>
@@ -113,6 +114,8 @@ absl::StatusOr<EstimateOptions> OptionsOf(const EstimateArguments& a) {
   options.source = a.name;
   options.want_pca = a.basis == "auto" || a.basis == "pca";
   options.want_dct = a.basis == "auto" || a.basis == "dct";
+  options.leading = 0;
+  if (a.basis == "pca") options.pca_up_to = kMaxDimensions;
   if (!options.want_pca && !options.want_dct && a.basis != "diagonal") {
     return absl::InvalidArgumentError(
         absl::StrCat("basis: unknown word \"", a.basis, "\", expected auto, diagonal, dct or pca"));
@@ -143,6 +146,15 @@ absl::StatusOr<EstimateOptions> OptionsOf(const EstimateArguments& a) {
   return options;
 }
 
+// For EstimateOptions::stop: has a signal (Ctrl-C) come? Its exception is kept in `raised`.
+std::function<bool()> StopOnSignals(Raised& raised) {
+  return [&raised] {
+    const nb::gil_scoped_acquire lock;
+    if (!raised.error && PyErr_CheckSignals() != 0) raised.error.emplace(nb::python_error());
+    return raised.error.has_value();
+  };
+}
+
 // `open` gives an iterator over arrays each time that it is called.
 SpectrumValue FromArrays(const nb::callable& open, const EstimateArguments& arguments,
                          const nb::object& progress) {
@@ -159,6 +171,7 @@ SpectrumValue FromArrays(const nb::callable& open, const EstimateArguments& argu
     }
   };
   if (arguments.second_pass) options.reopen = open_again;
+  options.stop = StopOnSignals(raised);
   if (!progress.is_none()) {
     options.observe = [&](absl::Span<const double>, int count) {
       const nb::gil_scoped_acquire lock;
@@ -216,11 +229,15 @@ SpectrumValue Merge(const std::vector<const SpectrumValue*>& parts) {
   }
   EstimateOptions options;
   options.source = "merged";
+  options.leading = 0;
+  Raised raised;
+  options.stop = StopOnSignals(raised);
   absl::StatusOr<Spectrum> merged = absl::InternalError("not run");
   {
     const nb::gil_scoped_release release;
     merged = MergeSpectra(spectra, options);
   }
+  if (raised.error) throw std::move(*raised.error);
   return ValueOrRaise(InBasis(ValueOrRaise(std::move(merged)), "auto"));
 }
 

@@ -77,6 +77,43 @@ TEST(AnalyzeMore, ChannelsBasesAndErrors) {
   EXPECT_EQ(RunMergeplan("analyze '" + data + "' --no-gaussianity").code, 0);
 }
 
+TEST(AnalyzeMore, LeadingDirectionsInThePlaceOfAll) {
+  const std::string folder = TestFolder(), data = MakePictures(folder);
+  const auto found = [&](const std::string& flags) {
+    const Outcome run = RunMergeplan("analyze '" + data + "' --json " + flags);
+    EXPECT_EQ(run.code, 0) << run.err;
+    return json::parse(run.out);
+  };
+  const json all = found("--no-gaussianity")["bases"]["pca"];
+  const json kept = found("--no-gaussianity --directions 3 -o '" + folder + "/s.toml' --report '" +
+                          folder + "/r.html'"),
+             streamed = found("--diagonal-only --directions 3");
+  EXPECT_FALSE(kept["bases"].contains("pca"));
+  double total = 0, carried = 0;
+  for (const json& v : all["variances"]) total += v.get<double>();
+  for (int k = 0; k < 3; ++k) {
+    const double exact = all["variances"][k];
+    carried += exact;
+    EXPECT_NEAR(kept["leading"]["variances"][k].get<double>() / exact, 1, 1e-5);
+    EXPECT_NEAR(streamed["leading"]["variances"][k].get<double>() / exact, 1, 1e-5);
+    EXPECT_LE(kept["leading"]["errors"][k].get<double>(), 1.001e-3 * exact);
+    EXPECT_NEAR(
+        kept["leading"]["variances_low"][k].get<double>() / all["variances_low"][k].get<double>(),
+        1, 1e-2);
+  }
+  EXPECT_NEAR(kept["leading"]["share"].get<double>(), carried / total, 1e-5);
+  EXPECT_EQ(ReadSpectrum(folder + "/s.toml")->leading.variances.size(), 3u);
+  EXPECT_THAT(*ReadFile(folder + "/r.html"), HasSubstr("3 of 32 directions were computed"));
+  EXPECT_THAT(RunMergeplan("analyze '" + data + "' --diagonal-only --directions 3").out,
+              HasSubstr("3 leading principal directions carry"));
+  for (const char* wrong : {"--directions 3 --basis pca", "--directions 0",
+                            "--directions 3 --diagonal-only --shards 2 --checkpoint parts"}) {
+    const Outcome run = RunMergeplan("analyze '" + data + "' " + wrong);
+    EXPECT_EQ(run.code, 2) << wrong;
+    EXPECT_THAT(run.err, HasSubstr("--directions"));
+  }
+}
+
 TEST(AnalyzeMore, SeveralModesAreSaidAndFitted) {
   const std::string folder = TestFolder(), data = MakePictures(folder, 12);
   const Outcome run = RunMergeplan("analyze '" + data + "' --json");

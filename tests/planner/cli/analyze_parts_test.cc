@@ -209,6 +209,33 @@ TEST(AnalyzeParts, AnInterruptedRunGoesOnToTheSameResultBitForBit) {
   }
 }
 
+// The eigenvectors of 1,500 dimensions take seconds in which nothing looks up.
+TEST(AnalyzeParts, CtrlCEndsTheEigenvectors) {
+  const std::string folder = TestFolder(), data = folder + "/x.npz";
+  NpzWriter npz;
+  npz.Add("x", {1501, 1500}, Normals(1501 * 1500, 0, 1, 7));
+  ASSERT_TRUE(npz.Write(data).ok());
+  const auto stopped = [&](const std::string& flags, const std::string& wait) {
+    RunMergeplan("--version",
+                 absl::StrCat("\"${MERGEPLAN_BIN:-mergeplan}\" analyze '", data,
+                              "' --basis pca --no-gaussianity -o '", folder, "/all.toml' ", flags,
+                              " >'", folder, "/out' 2>'", folder, "/err' & p=$!; ", wait,
+                              "; kill -INT $p; wait $p; echo $? >'", folder, "/code'"));
+    EXPECT_EQ(ReadFile(folder + "/code").value_or(""), "3\n");
+    EXPECT_EQ(ReadFile(folder + "/out").value_or("?"), "");
+    EXPECT_FALSE(fs::exists(folder + "/all.toml"));
+    return ReadFile(folder + "/err").value_or("");
+  };
+  EXPECT_EQ(stopped("", "sleep 1"),
+            "mergeplan analyze: stopped before it was done; wrote nothing\n");
+  const std::string parts = folder + "/parts";
+  EXPECT_EQ(
+      stopped("--shards 2 --checkpoint '" + parts + "'",
+              "while ! [ -e '" + parts + "/part-2-of-2.toml' ]; do sleep 0.01; done; sleep 1"),
+      "mergeplan analyze: stopped while the parts were put together; all 2 lie in " + parts +
+          ", and the same command goes on from there\n");
+}
+
 // Finished parts are told from the data by its size, time and a sample of it: a resumed run reads
 // no more of it than that (here: what lies between the pieces may even be lost).
 TEST(AnalyzeParts, ResumingReadsNoFinishedPartAgain) {

@@ -270,5 +270,46 @@ TEST(Shards, AreDisjointAndTogetherAll) {
   }
 }
 
+// What lies before a part is passed over, not read: here it could not be.
+TEST(Shards, OfPatternsAndFoldersReadTheirOwnPartOnly) {
+  const TempFolder folder;
+  const auto part_of = [](const std::string& path, int index, int count,
+                          std::vector<double>& values) {
+    auto source = OpenSamples(path, {});
+    if (!source.ok()) return source.status();
+    EXPECT_FALSE(CutsEvery(**source, false)) << path;
+    const auto part = ShardOf(*std::move(source), index, count, false);
+    std::vector<double> buffer(3);
+    while (true) {
+      const auto got = part->Read(absl::MakeSpan(buffer));
+      if (!got.ok()) return got.status();
+      if (*got == 0) return absl::OkStatus();
+      values.insert(values.end(), buffer.begin(), buffer.begin() + *got);
+    }
+  };
+  // Six samples in three files; of four parts the borders are 1, 3 and 4.
+  folder.Write("a1.npy", Npy("<f8", "(3, 1)", Raw(std::vector<double>{1, 2, std::nan("")})));
+  folder.Write("a2.npy", Npy("<f8", "(1, 1)", Raw(std::vector<double>{4})));
+  folder.Write("a3.npy", Npy("<f8", "(2, 1)", Raw(std::vector<double>{5, 6})));
+  std::vector<double> seen;
+  EXPECT_TRUE(part_of(folder.Path("a*.npy"), 1, 4, seen).ok());
+  EXPECT_TRUE(part_of(folder.Path("a*.npy"), 3, 4, seen).ok());
+  EXPECT_TRUE(part_of(folder.Path("a*.npy"), 4, 4, seen).ok());
+  EXPECT_THAT(seen, ElementsAre(1, 4, 5, 6));
+  EXPECT_THAT(part_of(folder.Path("a*.npy"), 2, 4, seen).message(), HasSubstr("NaN"));
+  // Pictures: the second and the fourth are none.
+  for (const int k : {1, 3, 5, 6}) {
+    folder.Write(StrCat("set/", k, ".png"), Png(1, 1, 0, 8, std::string(1, static_cast<char>(k))));
+  }
+  folder.Write("set/2.png", "no picture");
+  folder.Write("set/4.png", "no picture");
+  seen.clear();
+  EXPECT_TRUE(part_of(folder.Path("set"), 1, 6, seen).ok());
+  EXPECT_TRUE(part_of(folder.Path("set"), 3, 6, seen).ok());
+  EXPECT_TRUE(part_of(folder.Path("set"), 3, 3, seen).ok());
+  EXPECT_THAT(seen, ElementsAre(1, 3, 5, 6));
+  EXPECT_THAT(part_of(folder.Path("set"), 1, 2, seen).message(), HasSubstr("2.png"));
+}
+
 }  // namespace
 }  // namespace mergeplan

@@ -124,7 +124,7 @@ void ExpectCoverage(Draw draw, bool measured) {
       ChannelAccumulator sums(shape);
       sums.Add(absl::MakeConstSpan(values).subspan(0, 8 * 100), 100);
       sums.Add(absl::MakeConstSpan(values).subspan(8 * 100), kN - 100);
-      sums.Correct(spectrum->scaling, report);
+      sums.Correct(*spectrum, report);
     }
     const ChannelStatistics& c = report.channels[1];
     mean += std::abs(c.mean - 2.5) < 1.96 * c.mean_error;
@@ -152,6 +152,57 @@ TEST(DescribeChannels, MeasuredErrorsCoverForAnyData) {
   ExpectCoverage(std::normal_distribution<double>(), true);
   const double edge = std::sqrt(3.0);
   ExpectCoverage(std::uniform_real_distribution<double>(-edge, edge), true);
+}
+
+// Error of the deviation by its definition: how the mean over a channel of (x - m)^2 varies between
+// samples.
+double DeviationError(const std::vector<double>& values, const std::vector<std::int64_t>& shape,
+                      int c, const ChannelStatistics& found) {
+  const ChannelLayout layout = ChannelsOf(shape);
+  const std::size_t d = static_cast<std::size_t>(layout.channels * layout.values());
+  std::vector<double> squares(values.size() / d);
+  for (std::size_t r = 0; r < squares.size(); ++r) {
+    int of = 0;
+    for (std::size_t i = 0; i < d; ++i) {
+      if (c >= 0 && layout.ChannelOf(static_cast<std::int64_t>(i)) != c) continue;
+      squares[r] += std::pow(values[r * d + i] - found.mean, 2);
+      ++of;
+    }
+    squares[r] /= of;
+  }
+  const Pooled pooled = PoolPlainly(squares, {}, -1);
+  return pooled.deviation / std::sqrt(static_cast<double>(squares.size())) / (2 * found.deviation);
+}
+
+TEST(DescribeChannels, MeasuredErrorsAreThoseOfTheirDefinition) {
+  for (const std::vector<std::int64_t>& shape :
+       {std::vector<std::int64_t>{3, 2, 4}, {2, 3, 2, 2}, {4, 6}, {24}}) {
+    for (const double offset : {0.0, 1e6}) {
+      std::vector<double> values = Correlated(300, 24, 0, 1.5, 23);
+      for (std::size_t k = 0; k < values.size(); ++k) {
+        values[k] = offset + (1 + k % 24) * std::exp(0.5 * values[k]);
+      }
+      const auto spectrum = Estimate(values, shape);
+      ASSERT_TRUE(spectrum.ok()) << spectrum.status();
+      std::vector<ChannelReport> reports;
+      for (const int threads : {1, 3}) {
+        ChannelReport report = *DescribeChannels(*spectrum);
+        ChannelAccumulator sums(shape, threads);
+        sums.Add(absl::MakeConstSpan(values).subspan(0, 24 * 40), 40);
+        sums.Add(absl::MakeConstSpan(values).subspan(24 * 40), 260);
+        sums.Correct(*spectrum, report);
+        reports.push_back(report);
+      }
+      const ChannelReport& report = reports[0];
+      EXPECT_EQ(report.all.deviation_error, reports[1].all.deviation_error);
+      for (int c = -1; c < static_cast<int>(report.channels.size()); ++c) {
+        const ChannelStatistics& found = c < 0 ? report.all : report.channels[c];
+        EXPECT_NEAR(found.deviation_error / DeviationError(values, shape, c, found), 1,
+                    offset > 0 ? 1e-6 : 1e-10)
+            << c << " of " << shape.size() << " axes, offset " << offset;
+      }
+    }
+  }
 }
 
 TEST(DescribeChannels, SurvivesDataWithoutVarianceAndSaysWhatIsMissing) {
