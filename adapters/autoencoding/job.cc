@@ -165,6 +165,8 @@ absl::Status Job::CheckSame(const TrainVaeArguments& arguments, const TrainInfo&
 }
 
 absl::StatusOr<std::unique_ptr<Trainer>> Job::MakeTrainer() {
+  MP_RETURN_IF_ERROR(
+      denoising::CheckBatchMemory(options_.training.batch, shown_.numel() / shown_.size(0)));
   MP_RETURN_IF_ERROR(network_->To(device_, at::kFloat));
   return Trainer::Create(std::move(network_), std::move(objective_), options_.training);
 }

@@ -166,9 +166,17 @@ Spend SpendOf(const DesignQuestion& q, const Design& design, const Speed& speed)
     out.calls += q.held_out_rows * (end + 1 + (q.rollout ? T - end : 0));
   }
   out.calls += q.pool_rows * T;
+  // Errors from up to three merges that end above a level are carried down from it, each with the
+  // trajectory that it belongs to (MeasureGains).
+  const std::int64_t gain_rows = std::min(q.held_out_rows, kGainRows);
+  const int middle = std::max(3, static_cast<int>(std::lround(std::sqrt(T))));
   for (const int level : design.levels) {
-    // Up to three errors, each with the trajectory that it belongs to.
-    out.calls += 6 * kGainRows * level;
+    const std::set<int> ends{std::min(level + 2, T), std::min(level + middle, T), T};
+    std::int64_t steps = 0;
+    for (const int last : ends) {
+      if (last >= level + 2) steps += last - level + 2 * level;
+    }
+    out.calls += gain_rows * (steps > 0 ? steps : 2 * level);
   }
   out.seconds += static_cast<double>(out.calls) * speed.call;
   if (q.fit_updates > 0) {

@@ -13,6 +13,7 @@
 #include "adapters/runtime/resumed.h"
 #include "adapters/runtime/strategy.h"
 #include "planner/base/file.h"
+#include "planner/base/memory.h"
 #include "planner/base/status_macros.h"
 #include "planner/plan/io/evaluate.h"
 #include "planner/spectrum/spectrum.h"
@@ -233,10 +234,27 @@ absl::Status CheckSpectrum(const DistillArguments& arguments, NetworkJob* job) {
   return absl::OkStatus();
 }
 
+// States alone, before any network: what cannot be held is said before work begins.
+absl::Status CheckSizes(const NetworkJob& job) {
+  const double state = 4.0 * static_cast<double>(job.student.signature.dimensions());
+  const auto check = [&](const char* option, std::int64_t rows, int states) -> absl::Status {
+    const absl::Status enough =
+        CheckMemory(absl::StrCat("--", option, " ", rows, ": ", rows, " states alone"),
+                    states * state * static_cast<double>(rows));
+    if (enough.ok()) return enough;
+    return absl::Status(enough.code(),
+                        absl::StrCat(std::string(enough.message()), "; give a smaller number"));
+  };
+  MP_RETURN_IF_ERROR(check("batch", job.batch, 3));  // inputs, targets, outputs
+  MP_RETURN_IF_ERROR(check("held-out-rows", job.options.held_out_rows, 2));
+  return check("pool-rows", job.options.pool_rows, 1);
+}
+
 absl::Status Finish(const DistillArguments& arguments, NetworkJob* job) {
   MP_RETURN_IF_ERROR(LoadNetworks(arguments, job));
   MP_RETURN_IF_ERROR(CheckSpectrum(arguments, job));
   SettleDefaults(job);
+  MP_RETURN_IF_ERROR(CheckSizes(*job));
   if (job->options.pool_rows > 0 && job->options.inputs != "rollout") {
     return Misuse(absl::StrCat("--pool-rows ", job->options.pool_rows,
                                ": is of --inputs rollout, the inputs are ", job->options.inputs,

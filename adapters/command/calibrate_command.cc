@@ -78,6 +78,12 @@ absl::Status Check(const CalibrateArguments& a) {
     return Misuse(absl::StrCat("--plan-output ", a.plan_output,
                                ": expected a name that ends in .toml or .json"));
   }
+  std::error_code error;
+  if (!a.plan_output.empty() && std::filesystem::weakly_canonical(a.output, error) ==
+                                    std::filesystem::weakly_canonical(a.plan_output, error)) {
+    return Misuse(absl::StrCat("--plan-output ", a.plan_output,
+                               ": is the file of the measured model, -o, too; give another name"));
+  }
   MP_RETURN_IF_ERROR(CheckFolder("-o", a.output));
   MP_RETURN_IF_ERROR(CheckFolder("--plan-output", a.plan_output));
   const std::string pilots = PilotsPath(a.output);

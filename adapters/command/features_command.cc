@@ -11,6 +11,7 @@
 #include "adapters/runtime/arguments.h"
 #include "adapters/runtime/device.h"
 #include "adapters/runtime/output.h"
+#include "adapters/runtime/output_files.h"
 #include "adapters/runtime/signals.h"
 #include "planner/base/status_macros.h"
 
@@ -66,7 +67,25 @@ absl::Status Features(const FeaturesArguments& a) {
   const auto seconds = [&] {
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   };
+  MP_RETURN_IF_ERROR(CheckNewFolder(a.folder));
   MP_ASSIGN_OR_RETURN(const judge::Labelled data, judge::ReadLabelled(*a.data, *a.labels));
+  const std::int64_t classes = data.labels.max().item<std::int64_t>() + 1;
+  if (classes < 2) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(*a.labels, ": holds the class 0 only, expected two classes or more"));
+  }
+  if (a.test_data) {
+    if (test->pixels.sizes().slice(1) != data.pixels.sizes().slice(1)) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          *a.test_data, ": holds pictures [", absl::StrJoin(test->pixels.sizes().slice(1), ", "),
+          "], expected [", absl::StrJoin(data.pixels.sizes().slice(1), ", "), "] as ", *a.data));
+    }
+    if (const std::int64_t most = test->labels.max().item<std::int64_t>(); most >= classes) {
+      return absl::InvalidArgumentError(absl::StrCat(*a.test_labels, ": holds the class ", most,
+                                                     ", expected 0 to ", classes - 1, " as ",
+                                                     *a.labels));
+    }
+  }
   judge::ClassifierTraining options;
   options.epochs = a.epochs;
   options.batch = a.batch;
@@ -79,7 +98,6 @@ absl::Status Features(const FeaturesArguments& a) {
   };
   MP_ASSIGN_OR_RETURN(judge::Classifier classifier, judge::TrainClassifier(data, a.name, options));
   if (a.test_data) {
-    MP_RETURN_IF_ERROR(fits(classifier));
     MP_ASSIGN_OR_RETURN(classifier.config().accuracy, judge::Accuracy(classifier, *test));
     classifier.config().tested = test->labels.size(0);
   }

@@ -87,6 +87,7 @@ std::string Fingerprint(const Job& job) {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Trainer>> Job::MakeTrainer() {
+  MP_RETURN_IF_ERROR(CheckBatchMemory(settings.batch, data.numel() / data.size(0)));
   const auto type = model.signature.dtype == "float64" ? at::kDouble : at::kFloat;
   MP_RETURN_IF_ERROR(model.module->To(device, type));
   BatchOptions batch;

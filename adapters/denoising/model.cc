@@ -66,8 +66,11 @@ absl::StatusOr<Model> FindScript(const ModelRequest& request, const std::string&
   out.kind = kScriptTeacher;
   out.signature = loaded.signature;
   if (!request.prediction.empty()) {
-    MP_ASSIGN_OR_RETURN(const network::Prediction wanted,
-                        network::ParsePrediction(request.prediction));
+    const absl::StatusOr<network::Prediction> parsed = network::ParsePrediction(request.prediction);
+    if (!parsed.ok()) {
+      return absl::InvalidArgumentError(absl::StrCat("--", std::string(parsed.status().message())));
+    }
+    const network::Prediction wanted = *parsed;
     if (wanted != out.signature.prediction) {
       return absl::InvalidArgumentError(
           absl::StrCat("--prediction ", request.prediction, ": ", path, " says ",

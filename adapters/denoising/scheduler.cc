@@ -111,7 +111,11 @@ absl::StatusOr<Scheduler> FindScheduler(const std::string& spec, const std::stri
     }
   }
   if (!prediction.empty()) {
-    MP_ASSIGN_OR_RETURN(const network::Prediction wanted, network::ParsePrediction(prediction));
+    const absl::StatusOr<network::Prediction> parsed = network::ParsePrediction(prediction);
+    if (!parsed.ok()) {
+      return absl::InvalidArgumentError(absl::StrCat("--", std::string(parsed.status().message())));
+    }
+    const network::Prediction wanted = *parsed;
     // The classes of flow matching have no such option.
     if (wanted != network::Prediction::kFlow) {
       if (json.value("_class_name", "") == "FlowMatchEulerDiscreteScheduler") {

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -22,6 +23,7 @@
 #include "adapters/runtime/strategy.h"
 #include "planner/base/exit_code.h"
 #include "planner/base/file.h"
+#include "planner/base/memory.h"
 #include "planner/base/status_macros.h"
 
 namespace mergeplan::denoising {
@@ -227,7 +229,10 @@ int RunTraining(const TrainingCommand& command, const TrainingArguments& argumen
   if (code.ok()) return *code;
   std::fprintf(stderr, "mergeplan %s: %s\n", command.name.c_str(),
                std::string(code.status().message()).c_str());
-  return IsMisuse(code.status()) ? kMisuse : kFailed;
+  // What is wrong with an option begins with its name.
+  const bool option =
+      absl::IsInvalidArgument(code.status()) && absl::StartsWith(code.status().message(), "--");
+  return option || IsMisuse(code.status()) ? kMisuse : kFailed;
 }
 
 absl::StatusOr<double> ParseTimeLimit(const std::string& text) {
@@ -271,6 +276,15 @@ absl::StatusOr<std::int64_t> DataRows(const std::map<std::string, std::string>& 
   std::int64_t rows = 0;
   if (text.empty() || (absl::SimpleAtoi(text, &rows) && rows >= 1)) return rows;
   return Misuse(absl::StrCat("--data-rows ", text, ": expected a whole number, 1 or more"));
+}
+
+absl::Status CheckBatchMemory(std::int64_t batch, std::int64_t numbers_each) {
+  const absl::Status enough =
+      CheckMemory(absl::StrCat("--batch ", batch, ": its samples, noise and targets alone"),
+                  12.0 * static_cast<double>(batch) * static_cast<double>(numbers_each));
+  if (enough.ok()) return enough;
+  return absl::Status(enough.code(),
+                      absl::StrCat(std::string(enough.message()), "; give a smaller batch"));
 }
 
 absl::StatusOr<at::Device> DeviceOf(const std::map<std::string, std::string>& texts) {

@@ -59,6 +59,8 @@ std::string TextOr(const std::map<std::string, std::string>& texts, const std::s
 // --data-rows, 0: all. Misuse.
 absl::StatusOr<std::int64_t> DataRows(const std::map<std::string, std::string>& texts);
 // --device. Misuse.
+// Do the samples of a batch alone, before any network, fit into memory? RESOURCE_EXHAUSTED.
+absl::Status CheckBatchMemory(std::int64_t batch, std::int64_t numbers_each);
 absl::StatusOr<at::Device> DeviceOf(const std::map<std::string, std::string>& texts);
 
 // Misuse names the first option of `wanted` that the training in `folder` does not have like that;

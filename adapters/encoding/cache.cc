@@ -71,8 +71,24 @@ std::string Differences(const toml::table& had, const toml::table& now) {
   compare(had, now);
   static const toml::table kNone;
   const toml::table* then = had["made_of"].as_table();
-  compare(then == nullptr ? kNone : *then, *now["made_of"].as_table());
+  const toml::table& was_made_of = then == nullptr ? kNone : *then;
+  const toml::table& is_made_of = *now["made_of"].as_table();
+  compare(was_made_of, is_made_of);
+  for (const auto& [key, node] : was_made_of) {
+    if (is_made_of.contains(key)) continue;
+    out.push_back(absl::StrCat(std::string(key.str()), " was ", value(was_made_of, key.str()),
+                               " (now none)"));
+  }
   return out.empty() ? "it was made by another version" : absl::StrJoin(out, ", ");
+}
+
+bool HoldsParts(const std::string& folder) {
+  std::error_code ec;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, ec)) {
+    const std::string name = entry.path().filename().string();
+    if (name.rfind("part-", 0) == 0 || name == kFinishedFile) return true;
+  }
+  return false;
 }
 
 }  // namespace
@@ -101,6 +117,11 @@ absl::StatusOr<LatentCache> LatentCache::Open(const std::string& folder,
                                        "; remove the folder, or name another with -o"));
     }
     if ((*had)["identity"].value_or(std::string()) == cache.identity_) return cache;
+    // A folder without a part is one of a run that failed before it had anything to keep.
+    if (!HoldsParts(folder)) {
+      MP_RETURN_IF_ERROR(WriteFileAtomically(path, Text(table)));
+      return cache;
+    }
     return absl::FailedPreconditionError(
         absl::StrCat(folder, ": holds other latents: ", Differences(*had, table),
                      "; remove the folder, or name another with -o"));
@@ -112,6 +133,10 @@ absl::StatusOr<LatentCache> LatentCache::Open(const std::string& folder,
           folder, ": holds ", name, " but no ", kDescriptionFile,
           ", so that nobody knows what it is of; remove the folder, or name another with -o"));
     }
+    if (name.find(".tmp-") != std::string::npos) continue;
+    return absl::FailedPreconditionError(
+        absl::StrCat("-o ", folder, ": is no folder of latents but holds '", name,
+                     "'; nothing was changed; give a new or an empty folder"));
   }
   MP_RETURN_IF_ERROR(WriteFileAtomically(path, Text(table)));
   return cache;

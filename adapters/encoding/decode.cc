@@ -106,7 +106,8 @@ class Outputs {
 };
 
 absl::Status CheckDecode(const DecodeArguments& arguments) {
-  MP_RETURN_IF_ERROR(CheckOutputFiles(arguments.outputs, {".png", ".npz", ".npy"}));
+  MP_RETURN_IF_ERROR(
+      CheckOutputFiles(arguments.outputs, {".png", ".npz", ".npy"}, {arguments.input}));
   if (arguments.dtype != "uint8" && arguments.dtype != "float32") {
     return Misuse(absl::StrCat("--dtype ", arguments.dtype, ": expected uint8 or float32"));
   }

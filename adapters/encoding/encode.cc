@@ -91,7 +91,8 @@ absl::StatusOr<EncodeResult> Encode(const EncodeArguments& arguments,
     while (in_part < each) {
       if (StopRequested()) {
         result.stopped = true;
-        result.samples = seen;
+        result.samples = total.value_or(seen);
+        if (mine) result.encoded -= in_part;  // nothing of a part that is not whole is kept
         return result;
       }
       const std::int64_t want =

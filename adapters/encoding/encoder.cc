@@ -93,8 +93,11 @@ absl::StatusOr<Latents> Encoder::Encode(absl::Span<const double> rows, std::int6
   Latents latents;
   absl::Status encoded;
   MP_RETURN_IF_ERROR(layers::Caught(arguments_.input, [&] {
-    absl::StatusOr<vae::Encoded> out = vae::EncodeInTiles(
-        *vae_, pictures_.Make(rows, count).to(device_), {.pixels = arguments_.tile});
+    const at::Tensor pictures = pictures_.Make(rows, count);
+    encoded = CheckRange(pictures, first);
+    if (!encoded.ok()) return;
+    absl::StatusOr<vae::Encoded> out =
+        vae::EncodeInTiles(*vae_, pictures.to(device_), {.pixels = arguments_.tile});
     encoded = out.status();
     if (!out.ok()) return;
     at::Tensor mean = out->mean;
@@ -118,6 +121,24 @@ absl::StatusOr<Latents> Encoder::Encode(absl::Span<const double> rows, std::int6
   MP_RETURN_IF_ERROR(CheckFinite(latents.mean, first));
   if (latents.log_variance.defined()) MP_RETURN_IF_ERROR(CheckFinite(latents.log_variance, first));
   return latents;
+}
+
+// Numbers that are no pixels are taken to be in the network's range already, unless --scale says
+// what they are. Resizing overshoots at edges, by less than kMostBeyond of the range.
+absl::Status Encoder::CheckRange(const at::Tensor& pictures, std::int64_t first) const {
+  constexpr double kMostBeyond = 0.25;
+  if (arguments_.scale.has_value()) return absl::OkStatus();
+  const vae::VaeDescription& about = vae_->description();
+  MP_ASSIGN_OR_RETURN(const Scaling range, ParseScaling(about.pixels));
+  const double low = range.Apply(0), high = range.Apply(255), beyond = kMostBeyond * (high - low);
+  const double least = pictures.min().item<double>(), most = pictures.max().item<double>();
+  // Not: outside, so that NaN is left to what looks for it.
+  if (!(least < low - beyond || most > high + beyond)) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(arguments_.input, ": samples ", first, " to ", first + pictures.size(0) - 1,
+                   " hold values from ", least, " to ", most, ", expected ", low, " to ", high,
+                   " as ", about.path, " takes them; --scale ", about.pixels,
+                   " brings values from 0 to 255 there, --scale none takes them as they are"));
 }
 
 // Fixed by seed and number of the sample alone.

@@ -41,6 +41,7 @@ class Encoder {
  private:
   Encoder(const EncodeArguments& arguments, at::Device device)
       : arguments_(arguments), device_(device) {}
+  absl::Status CheckRange(const at::Tensor& pictures, std::int64_t first) const;
   at::Tensor Noise(const at::Tensor& like, std::int64_t first) const;
   absl::Status CheckFinite(const at::Tensor& values, std::int64_t first) const;
 

@@ -23,6 +23,7 @@ namespace mergeplan::judge {
 namespace {
 
 constexpr std::int64_t kTestedAtATime = 512;
+constexpr int kMostClasses = 65536;
 
 // A random order of 0 .. n-1, named by (seed, epoch).
 at::Tensor Order(std::uint64_t seed, int epoch, std::int64_t n) {
@@ -60,12 +61,14 @@ absl::StatusOr<Labelled> ReadLabelled(const std::string& data, const std::string
                                                      " classes for the ", out.pixels.size(0),
                                                      " pictures of ", data));
     }
-    out.labels = classes.flatten().to(at::kLong);
-    if (!out.labels.to(at::kFloat).equal(classes.flatten()) ||
-        out.labels.min().item<std::int64_t>() < 0) {
+    const at::Tensor found = classes.flatten();
+    const float least = found.min().item<float>(), most = found.max().item<float>();
+    if (!(least >= 0 && most < kMostClasses) || !found.floor().equal(found)) {
       return absl::InvalidArgumentError(
-          absl::StrCat(labels, ": holds numbers that are no classes, expected integers from 0"));
+          absl::StrCat(labels, ": holds numbers from ", least, " to ", most,
+                       ", expected classes: integers from 0 to ", kMostClasses - 1));
     }
+    out.labels = found.to(at::kLong);
     return out;
   });
 }

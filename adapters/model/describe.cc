@@ -10,6 +10,7 @@
 #include "adapters/unet/unet.h"
 #include "planner/base/file.h"
 #include "planner/schedule/diffusers_config.h"
+#include "planner/schedule/json_text.h"
 
 namespace mergeplan::model {
 namespace {
@@ -155,6 +156,13 @@ std::optional<SchedulerFacts> FindScheduler(const std::string& folder) {
       facts.fault = std::string(tables.status().message());
       return facts;
     }
+    const auto config = ParseJson(*text, facts.file);
+    for (const char* key : {"clip_sample", "thresholding"}) {
+      if (config.ok() && config->is_object() && config->contains(key) &&
+          (*config)[key].is_boolean() && (*config)[key].get<bool>()) {
+        facts.clips = key;
+      }
+    }
     facts.class_name = tables->class_name;
     facts.prediction_type = tables->prediction_type;
     facts.num_train_timesteps = tables->num_train_timesteps;
@@ -205,6 +213,7 @@ Json DescribeUNet(const unet::UNet2d& net, const std::string& folder) {
       model["scheduler"]["class"] = scheduler->class_name;
       model["scheduler"]["prediction_type"] = scheduler->prediction_type;
       model["scheduler"]["num_train_timesteps"] = scheduler->num_train_timesteps;
+      if (!scheduler->clips.empty()) model["scheduler"]["not_applied"] = scheduler->clips;
     }
   }
   return model;
@@ -263,6 +272,10 @@ std::string Describe(const Json& model) {
     absl::StrAppend(&text, "  predicts ", scheduler["prediction_type"].get<std::string>(), " (",
                     scheduler["class"].get<std::string>(), ", ",
                     scheduler["num_train_timesteps"].dump(), " steps)\n");
+    if (scheduler.contains("not_applied")) {
+      absl::StrAppend(&text, "  note: ", scheduler["not_applied"].get<std::string>(),
+                      " of its scheduler is not applied here, x0 estimates are not cut\n");
+    }
   }
   AppendTable(model["blocks"], text);
   if (model.contains("compare")) AppendComparison(model["compare"], text);

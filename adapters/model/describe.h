@@ -18,6 +18,7 @@ namespace mergeplan::model {
 struct SchedulerFacts {
   std::string file;
   std::string class_name;
+  std::string clips;  // "clip_sample" or "thresholding", which nothing here does; empty: none
   std::string prediction_type;
   int num_train_timesteps = 0;
   std::string fault;  // why it could not be understood; then the others are empty

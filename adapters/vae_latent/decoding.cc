@@ -26,6 +26,7 @@ std::vector<std::int64_t> Unfold(const std::vector<std::int64_t>& shape, std::in
   std::int64_t numbers = 1;
   for (const std::int64_t extent : shape) numbers *= extent;
   if (given) {
+    if (shape.size() > 1) return shape == *given ? shape : std::vector<std::int64_t>();
     std::int64_t expected = 1;
     for (const std::int64_t extent : *given) expected *= extent;
     return expected == numbers ? *given : std::vector<std::int64_t>();

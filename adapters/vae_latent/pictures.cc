@@ -63,7 +63,12 @@ absl::StatusOr<Pictures> Pictures::Plan(const SampleSource& source, const std::s
   }
   // Values that are no pixels are taken to be what the network expects.
   const std::string text = !scale.empty() ? scale : out.pixels_ ? vae.pixels : "none";
-  MP_ASSIGN_OR_RETURN(out.scaling_, ParseScaling(text));
+  const absl::StatusOr<Scaling> scaling = ParseScaling(text);
+  if (!scaling.ok()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--scale: ", std::string(scaling.status().message())));
+  }
+  out.scaling_ = *scaling;
   return out;
 }
 

@@ -179,6 +179,7 @@ TEST_F(CalibrateCommand, SaysWhatIsWrong) {
   wrong(Small("m.toml", {"--total-updates", "100"}), "--total-updates");
   wrong(Small("m.toml", {"--student-steps", "5"}), "there is nothing to merge");
   wrong(Small("m.toml", {"--plan-output", File("p.txt")}), "ends in .toml or .json");
+  wrong(Small("m.toml", {"--plan-output", File("./m.toml")}), "is the file of the measured model");
   wrong(Small("m.toml", {"--resume"}), "to go on from");
   wrong({"calibrate", "-o", File("m.toml")}, "--teacher: missing");
   wrong({"calibrate", "--teacher", "mixture:" + File("mixture.toml"), "-o", File("m.toml")},

@@ -234,5 +234,23 @@ TEST_F(DecodeTest, TheCommandSaysWhatItDid) {
   EXPECT_THAT(::testing::internal::GetCapturedStderr(), HasSubstr("mergeplan decode: --dtype x"));
 }
 
+TEST_F(DecodeTest, NeverWritesOverItsInput) {
+  const std::string before = ReadFile(arguments_.input).value();
+  for (const std::string& output : {arguments_.input, folder_.File("./latents.npz")}) {
+    arguments_.outputs = {output};
+    EXPECT_THAT(Run().status().message(), HasSubstr("is the input, which would be overwritten"));
+  }
+  EXPECT_EQ(ReadFile(arguments_.input).value(), before);
+  arguments_.outputs = {folder_.File("a.npz"), folder_.File("./a.npz")};
+  EXPECT_THAT(Run().status().message(), HasSubstr("stands there twice"));
+}
+
+TEST_F(DecodeTest, AShapeIsForFlatLatentsOnly) {
+  arguments_.shape = "2x2x8";
+  EXPECT_THAT(Run().status().message(), HasSubstr("latents have the shape [2, 4, 4]"));
+  arguments_.shape = "2x4x4";
+  EXPECT_TRUE(Run().ok());
+}
+
 }  // namespace
 }  // namespace mergeplan::encoding

@@ -311,5 +311,51 @@ TEST_F(EncodeTest, TheCommandSaysWhatItDid) {
   EXPECT_THAT(::testing::internal::GetCapturedStderr(), HasSubstr("mergeplan encode: --content x"));
 }
 
+TEST_F(EncodeTest, NeverWritesIntoAFolderOfSomethingElse) {
+  const std::string folder = folder_.File("mine");
+  fs::create_directories(folder);
+  std::ofstream(folder + "/picture.png") << "mine";
+  arguments_.output = folder;
+  EXPECT_THAT(Run().status().message(),
+              AllOf(HasSubstr("holds 'picture.png'"), HasSubstr("nothing was changed")));
+  EXPECT_FALSE(fs::exists(folder + "/encode.toml"));
+}
+
+TEST_F(EncodeTest, AFailedRunDoesNotStandInTheWayOfTheNextOne) {
+  NpzWriter writer;
+  writer.Add("images", {1, 3, kSide, kSide}, std::vector<double>(3 * kSide * kSide, std::nan("")),
+             NpzWriter::Type::kFloat32);
+  ASSERT_TRUE(writer.Write(folder_.File("broken.npz")).ok());
+  const std::string good = arguments_.input;
+  arguments_.input = folder_.File("broken.npz");
+  EXPECT_FALSE(Run().ok());
+  arguments_.input = good;
+  const auto result = Run();
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_TRUE(result->finished);
+  EXPECT_LT(Distance(Read(), Direct()), 1e-6);
+}
+
+TEST_F(EncodeTest, NumbersOutsideOfTheRangeOfTheNetworkAskForAScale) {
+  std::vector<double> values;
+  for (std::int64_t i = 0; i < 3 * kSide * kSide; ++i) values.push_back(static_cast<double>(i));
+  NpzWriter writer;
+  writer.Add("images", {1, 3, kSide, kSide}, values, NpzWriter::Type::kFloat32);
+  ASSERT_TRUE(writer.Write(folder_.File("wide.npz")).ok());
+  arguments_.input = folder_.File("wide.npz");
+  EXPECT_THAT(
+      Run().status().message(),
+      AllOf(HasSubstr("hold values from 0 to 191, expected -1 to 1"), HasSubstr("--scale -1:1")));
+  arguments_.scale = "-1:1";
+  EXPECT_TRUE(Run().ok());
+}
+
+TEST_F(EncodeTest, ALimitThatIsLeftOutIsNamed) {
+  arguments_.limit = 4;
+  ASSERT_TRUE(Run().ok());
+  arguments_.limit.reset();
+  EXPECT_THAT(Run().status().message(), HasSubstr("limit was '4' (now none)"));
+}
+
 }  // namespace
 }  // namespace mergeplan::encoding

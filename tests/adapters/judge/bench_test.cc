@@ -10,6 +10,8 @@
 
 #include "adapters/judge/classifier.h"
 #include "adapters/network/script.h"
+#include "planner/base/file.h"
+#include "planner/data/npz.h"
 #include "planner/mixture/mixture.h"
 #include "planner/mixture/mixture_io.h"
 #include "tests/adapters/command/distill_program.h"
@@ -180,6 +182,28 @@ TEST_F(JudgedBench, OptionsAreChecked) {
   const Outcome mixture = judged("mixture:" + File("mixture.toml"));
   EXPECT_EQ(mixture.code, 2);
   EXPECT_THAT(mixture.err, HasSubstr("--judge: is of linear or network students"));
+}
+
+// The folder of a classifier is a new one: whatever it holds already is somebody's.
+TEST_F(JudgedBench, FeaturesAreNeverWrittenOverAnythingElse) {
+  NpzWriter npz;
+  std::vector<double> pixels;
+  for (int i = 0; i < 6 * 64; ++i) pixels.push_back((i * 37) % 256);
+  npz.Add("x", {6, 8, 8}, pixels);
+  ASSERT_TRUE(npz.Write(File("p.npz")).ok());
+  NpzWriter labels;
+  labels.Add("x", {6}, {0, 1, 0, 1, 0, 1});
+  ASSERT_TRUE(labels.Write(File("l.npz")).ok());
+  const std::string before = *ReadFile(File("features/config.json"));
+  const auto train = [&](const std::string& folder) {
+    return Run({"features", File(folder), "--data", File("p.npz"), "--labels", File("l.npz"),
+                "--epochs", "1", "--threads", "1"});
+  };
+  const Outcome over = train("features");
+  EXPECT_EQ(over.code, 2);
+  EXPECT_THAT(over.err, AllOf(HasSubstr("holds '"), HasSubstr("nothing was changed")));
+  EXPECT_EQ(*ReadFile(File("features/config.json")), before);
+  EXPECT_EQ(train("new ones").code, 0);
 }
 
 }  // namespace

@@ -145,6 +145,8 @@ TEST_F(Judging, LabelsMustBelongToThePictures) {
               HasSubstr("has 3 classes for the 2 pictures"));
   EXPECT_THAT(ReadLabelled(pictures, write("half.npz", {2}, {0, 0.5})).status().message(),
               HasSubstr("integers from 0"));
+  EXPECT_THAT(ReadLabelled(pictures, write("huge.npz", {2}, {0, 1e12})).status().message(),
+              HasSubstr("integers from 0 to 65535"));
   EXPECT_THAT(ReadLabelled(pictures, write("minus.npz", {2}, {0, -1})).status().message(),
               HasSubstr("integers from 0"));
   EXPECT_THAT(
