@@ -142,7 +142,7 @@ std::string Config(const std::string& name, const std::string& more = "") {
 TEST(ExportCommand, AStockSchedulerMakesThePlansStepsOrNone) {
   constexpr char kKarras[] = R"(, "use_karras_sigmas": true)";
   Case karras;
-  karras.Plan(Config("EulerDiscreteScheduler", kKarras));
+  karras.Plan(Config("EulerDiscreteScheduler", kKarras), "", "-T 10 -N 8");
   const json out = json::parse(karras.Export("diffusers").out);
   EXPECT_FALSE(out.contains("timesteps"));
   EXPECT_EQ(out["sigmas"].get<std::vector<double>>(), Numbers(karras.Export("sigmas").out));
@@ -156,7 +156,7 @@ TEST(ExportCommand, AStockSchedulerMakesThePlansStepsOrNone) {
         std::pair{Config("DDPMScheduler", R"(, "beta_schedule": "sigmoid")"),
                   "beta_schedule \"sigmoid\" is none of EulerDiscreteScheduler's"}}) {
     Case c;
-    c.Plan(config);
+    c.Plan(config, "", "-T 10 -N 8");
     const Outcome run = c.Export("diffusers");
     EXPECT_EQ(run.code, 1);
     EXPECT_THAT(run.err, HasSubstr(words));
