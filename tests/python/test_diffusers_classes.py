@@ -228,3 +228,32 @@ def test_zero_terminal_snr_with_epsilon_is_refused_whatever_the_sampler_puts_the
     with pytest.raises(ValueError, match="zero terminal SNR.*v_prediction or sample"):
         MergeScheduler.from_config(old, schedule=schedule)
     assert MergeScheduler.from_config(old, schedule=schedule, prediction_type="v_prediction")
+
+
+def test_wrong_arguments_are_named():
+    old = diffusers.DDIMScheduler(timestep_spacing="trailing")
+    plan = mergeplan.strategy("boot", old, teacher_steps=8, student_steps=2)
+    ours = MergeScheduler.from_config(old, plan=plan)
+    ours.set_timesteps(2)
+    z, t = torch.randn(2, 3), ours.timesteps[0]
+    for call, words in [
+        (lambda: MergeScheduler.from_config(old, schedule="cosine"), "schedule is a str, expected a Schedule"),
+        (lambda: MergeScheduler.from_config(old, plan=plan, clip_sample="x"), "clip_sample is 'x', expected True or False"),
+        (lambda: MergeScheduler(clip_sample_range=-1), "clip_sample_range is -1, expected a positive number"),
+        (lambda: MergeScheduler(num_train_timesteps=0), "num_train_timesteps is 0, expected a whole number, 1 to 1000000"),
+        (lambda: MergeScheduler(beta_start=float("nan")), "beta_start is nan, expected a number above 0"),
+        (lambda: MergeScheduler(trained_betas=[2.0] * 1000), r"trained_betas\[0\] is 2.0"),
+        (lambda: MergeScheduler(snr_shift_scale=0), "snr_shift_scale is 0, expected a positive number"),
+        (lambda: ours.set_timesteps(True), "num_inference_steps is True, expected a whole number"),
+        (lambda: ours.set_timesteps(timesteps=3), "timesteps is 3, expected a list of numbers"),
+        (lambda: ours.set_timesteps(sigmas="x"), "sigmas is 'x', expected a list of numbers"),
+        (lambda: ours.set_begin_index(3), "begin_index is 3, expected a whole number, 0 to 2"),
+        (lambda: ours.step(None, t, z), "model_output is a NoneType, expected a tensor"),
+        (lambda: ours.step(z, t, z.numpy()), "sample is a ndarray, expected a tensor"),
+        (lambda: ours.step(z, t, z.long()), "sample is of torch.int64, expected floating-point numbers"),
+        (lambda: ours.step(torch.randn(2, 6), t, z), "model_output has the shape .2, 6., expected that of the sample, .2, 3."),
+        (lambda: ours.add_noise(z, z, torch.tensor([1, 2, 3])), "timesteps are 3 for 2 samples, expected one"),
+        (lambda: ours.add_noise(z.long(), z, torch.tensor([1])), "original_samples is of torch.int64"),
+    ]:
+        with pytest.raises((ValueError, TypeError), match=words):
+            call()

@@ -15,6 +15,7 @@ from diffusers.configuration_utils import ConfigMixin, register_to_config
 from diffusers.schedulers.scheduling_utils import SchedulerMixin
 from diffusers.utils import BaseOutput, logging
 
+from . import checks
 from .stock import stock_config
 from .tables import BetaTable, FlowTable, is_flow, make_betas, shifted_betas
 
@@ -82,6 +83,7 @@ class MergeScheduler(SchedulerMixin, ConfigMixin):
             prediction_type = "flow"
         if prediction_type not in PREDICTIONS:
             raise ValueError(f"prediction_type {prediction_type!r} is unknown, expected one of {', '.join(PREDICTIONS)}")
+        checks.entries(num_train_timesteps, beta_start, beta_end, trained_betas, clip_sample, clip_sample_range)
         if flow:
             self._table: BetaTable | FlowTable = FlowTable(num_train_timesteps, invert_sigmas)
             self._final = (1.0, 0.0)
@@ -150,6 +152,8 @@ class MergeScheduler(SchedulerMixin, ConfigMixin):
                 raise ValueError(f"plan is a {type(plan).__name__}, expected a Plan or the path of a plan.toml")
             if schedule is None and getattr(plan, "schedule", None) is None:
                 raise ValueError("the plan holds no schedule: pass schedule=Schedule.from_diffusers(scheduler, steps) too")
+            if schedule is not None and not (hasattr(schedule, "alpha") and hasattr(schedule, "sigma")):
+                raise ValueError(f"schedule is a {type(schedule).__name__}, expected a Schedule (Schedule.from_diffusers)")
             config = {**cls._understood(config), **kwargs}
             config.update(cls._jumps(config, plan, schedule if schedule is not None else plan.schedule))
             if plan is not None and len(config["jump_timesteps"]) < int(plan.teacher_steps):
@@ -316,7 +320,7 @@ class MergeScheduler(SchedulerMixin, ConfigMixin):
 
     def set_begin_index(self, begin_index: int = 0) -> None:
         """For pipelines that begin in the middle (image to image)."""
-        self._begin_index = begin_index
+        self._begin_index = checks.whole("begin_index", begin_index, 0, len(self._times))
 
     def set_timesteps(
         self,
@@ -338,9 +342,9 @@ class MergeScheduler(SchedulerMixin, ConfigMixin):
         if timesteps is None and sigmas is None:
             num_inference_steps = self._count(num_inference_steps)
         if timesteps is not None:
-            self._set(*self._custom([float(t) for t in timesteps]), device=device)
+            self._set(*self._custom(checks.numbers("timesteps", timesteps)), device=device)
         elif sigmas is not None:
-            self._set(*self._from_sigmas([float(s) for s in sigmas]), device=device)
+            self._set(*self._from_sigmas(checks.numbers("sigmas", sigmas)), device=device)
         elif self._plan is None:
             self._set(*self._spaced(num_inference_steps), device=device)
         else:
@@ -355,7 +359,7 @@ class MergeScheduler(SchedulerMixin, ConfigMixin):
 
     def _count(self, count) -> int | None:
         try:
-            whole = None if count is None else operator.index(count)
+            whole = None if count is None else 0 if isinstance(count, bool) else operator.index(count)
         except TypeError:
             whole = 0
         if whole is not None and whole < 1:
@@ -456,6 +460,8 @@ class MergeScheduler(SchedulerMixin, ConfigMixin):
     ) -> MergeSchedulerOutput | tuple:
         """One jump: from the state at `timestep` to where the jump that begins there lands, in whatever order they are
         asked for. Deterministic; `generator` is not used. ValueError where no jump begins at `timestep`."""
+        checks.states("sample", sample)
+        checks.states("model_output", model_output, sample)
         if eta:
             raise ValueError(f"eta is {eta}, expected 0: jumps are deterministic")
         expected = self._step_index
@@ -491,12 +497,15 @@ class MergeScheduler(SchedulerMixin, ConfigMixin):
 
     def _levels_of(self, like: torch.Tensor, timesteps: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         times = torch.as_tensor(timesteps).to(like.device).reshape(-1)
+        checks.per_row(times, like)
         alpha, sigma = self._table.at(times)
         shape = [-1] + [1] * (like.dim() - 1)
         return alpha.to(like).view(shape), sigma.to(like).view(shape)
 
     def add_noise(self, original_samples: torch.Tensor, noise: torch.Tensor, timesteps: torch.Tensor) -> torch.Tensor:
         """alpha x0 + sigma noise at any timestep of the training, one for every sample."""
+        checks.states("original_samples", original_samples)
+        checks.states("noise", noise)  # of one row for several samples, too
         alpha, sigma = self._levels_of(original_samples, timesteps)
         return alpha * original_samples + sigma * noise
 
