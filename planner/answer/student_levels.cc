@@ -8,7 +8,10 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "planner/base/status_macros.h"
+#include "planner/schedule/beta_tables.h"
 #include "planner/schedule/diffusers_options.h"
+#include "planner/schedule/sampler_classes.h"
+#include "planner/schedule/sigmas.h"
 
 namespace mergeplan {
 namespace {
@@ -18,6 +21,8 @@ namespace {
 constexpr double kSame = 1e-9;
 // alpha + sigma = 1 of configs, which are in float32.
 constexpr double kFlow = 1e-5;
+// Of a sigma in a table, and of the timestep of a sigma: in float32 too.
+constexpr double kSameSigma = 1e-4, kSameTimestep = 1e-2;
 
 bool SameLevels(const std::vector<double>& a, const std::vector<double>& b) {
   return a.size() == b.size() && std::equal(a.begin(), a.end(), b.begin(), [](double x, double y) {
@@ -39,6 +44,42 @@ absl::Status NotStock(const std::string& why) {
       absl::StrCat("no scheduler of diffusers can take these steps: ", why));
 }
 
+// What EulerDiscreteScheduler must be given for the plan's levels: timesteps, whose sigmas it takes
+// from its table, or sigmas, of which it finds the timesteps.
+absl::StatusOr<std::pair<std::string, std::vector<double>>> EulerLevels(const Plan& plan,
+                                                                        const Schedule& schedule,
+                                                                        const SamplerOptions& o) {
+  std::vector<double> betas;
+  if (o.trained_betas) {
+    betas = *o.trained_betas;
+  } else {
+    MP_ASSIGN_OR_RETURN(betas, MakeBetas(o.beta_schedule, o.beta_start, o.beta_end,
+                                         o.num_train_timesteps, TablePrecision::kSingle));
+  }
+  MP_ASSIGN_OR_RETURN(const std::vector<double> table,
+                      SigmasOfTable(CumulativeAlphas(betas, TablePrecision::kSingle)));
+  std::vector<double> logs;
+  for (const double sigma : table) logs.push_back(std::log(sigma));
+  MP_ASSIGN_OR_RETURN(std::vector<double> times, StudentTimesteps(plan, schedule));
+  MP_ASSIGN_OR_RETURN(std::vector<double> sigmas, StudentSigmas(plan, schedule));
+  std::string wrong;
+  bool found = true;
+  for (size_t k = 0; k < times.size(); ++k) {
+    const double own = Interpolate(table, times[k]);
+    if (wrong.empty() && std::abs(own - sigmas[k]) > kSameSigma * sigmas[k]) {
+      wrong = absl::StrCat("at timestep ", times[k], " the plan has sigma ", sigmas[k],
+                           " and its table ", own);
+    }
+    found = found && std::abs(SigmaToTimestep(sigmas[k], logs) - times[k]) <= kSameTimestep;
+  }
+  if (wrong.empty()) return std::pair(std::string("timesteps"), std::move(times));
+  sigmas.back() = 0;
+  if (found) return std::pair(std::string("sigmas"), std::move(sigmas));
+  return NotStock(absl::StrCat(wrong, ", since ", std::string(o.sampler->name),
+                               " rounds its timesteps; use mergeplan.diffusers.MergeScheduler, or "
+                               "--format sigmas"));
+}
+
 // A table of betas that EulerDiscreteScheduler knows, with the student's timesteps in it.
 absl::StatusOr<nlohmann::ordered_json> OnTable(const Plan& plan, const Schedule& schedule,
                                                const std::string& spec) {
@@ -49,8 +90,7 @@ absl::StatusOr<nlohmann::ordered_json> OnTable(const Plan& plan, const Schedule&
                                  "flow matching; --format sigmas or timesteps may do"));
   }
   const SamplerOptions& o = *read;
-  if (!schedule.variance_preserving() || o.use_flow_sigmas ||
-      o.sampler->kind == SamplerKind::kEdm || o.sampler->kind == SamplerKind::kConsistency) {
+  if (!schedule.variance_preserving() || o.use_flow_sigmas || !o.sampler->Takes("beta_schedule")) {
     return NotStock(absl::StrCat(std::string(o.sampler->name),
                                  " has no table of betas; --format sigmas may do"));
   }
@@ -59,6 +99,17 @@ absl::StatusOr<nlohmann::ordered_json> OnTable(const Plan& plan, const Schedule&
         "the config rescales its betas to zero terminal SNR, and EulerDiscreteScheduler puts a "
         "small number in the place of zero; use mergeplan.diffusers.MergeScheduler");
   }
+  if (o.sampler->Takes("snr_shift_scale") && o.snr_shift_scale != 1) {
+    return NotStock(
+        absl::StrCat("snr_shift_scale ", o.snr_shift_scale, " of ", std::string(o.sampler->name),
+                     " moves its table, which EulerDiscreteScheduler does not know; use "
+                     "mergeplan.diffusers.MergeScheduler"));
+  }
+  if (!o.trained_betas && !HasWord("linear scaled_linear squaredcos_cap_v2", o.beta_schedule)) {
+    return NotStock(absl::StrCat("beta_schedule \"", o.beta_schedule,
+                                 "\" is none of EulerDiscreteScheduler's (linear, scaled_linear, "
+                                 "squaredcos_cap_v2); --format sigmas or timesteps may do"));
+  }
   const Native landing = NativeLevel(schedule, 0);
   if (landing.sigma > 1e-9) {
     return NotStock(absl::StrCat("the plan's last step lands at alpha ", landing.alpha, ", sigma ",
@@ -66,7 +117,7 @@ absl::StatusOr<nlohmann::ordered_json> OnTable(const Plan& plan, const Schedule&
                                  " (set_alpha_to_one is off), that of EulerDiscreteScheduler on "
                                  "clean data; --format sigmas has the level"));
   }
-  MP_ASSIGN_OR_RETURN(const std::vector<double> times, StudentTimesteps(plan, schedule));
+  MP_ASSIGN_OR_RETURN(const auto levels, EulerLevels(plan, schedule, o));
   nlohmann::ordered_json config = {{"_class_name", "EulerDiscreteScheduler"},
                                    {"num_train_timesteps", o.num_train_timesteps},
                                    {"beta_start", o.beta_start},
@@ -81,7 +132,7 @@ absl::StatusOr<nlohmann::ordered_json> OnTable(const Plan& plan, const Schedule&
   config["use_karras_sigmas"] = false;
   nlohmann::ordered_json out;
   out["scheduler"] = std::move(config);
-  out["timesteps"] = times;
+  out[levels.first] = levels.second;
   return out;
 }
 
@@ -169,14 +220,17 @@ absl::StatusOr<std::string> StockScheduler(const Plan& plan, const Schedule& sch
     }
     sigmas.pop_back();  // set_timesteps adds the 0
     int train = 1000;
+    bool inverted = false;
     if (const absl::StatusOr<SamplerOptions> o = LoadSamplerOptions(spec); o.ok()) {
       train = o->num_train_timesteps;
+      inverted = o->invert_sigmas;
     }
     // The sigmas are the shifted ones: diffusers would shift them once more.
     out["scheduler"] = {{"_class_name", "FlowMatchEulerDiscreteScheduler"},
                         {"num_train_timesteps", train},
                         {"shift", 1.0},
                         {"use_dynamic_shifting", false}};
+    if (inverted) out["scheduler"]["invert_sigmas"] = true;
     out["sigmas"] = sigmas;
   } else {
     MP_ASSIGN_OR_RETURN(out, OnTable(plan, schedule, spec));

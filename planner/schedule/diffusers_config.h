@@ -40,7 +40,8 @@ struct DiffusersTables {
 
   // ---- the levels, noisiest first, the last one is where the last step lands
   LevelKind level_kind = LevelKind::kTable;
-  double sigma_data = 1.0;  // kEdm
+  double sigma_data = 1.0;     // kEdm
+  bool inverted_flow = false;  // kFlow: the network says x0 - eps
   struct Level {
     double alpha = 0;     // in native coordinates
     double sigma = 0;     // in native coordinates

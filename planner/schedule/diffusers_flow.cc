@@ -147,6 +147,7 @@ absl::Status StretchToTerminal(double terminal, std::vector<double>& sigmas) {
 
 absl::Status FillFlowSampler(const SamplerOptions& o, int steps, DiffusersTables& t) {
   t.level_kind = LevelKind::kFlow;
+  t.inverted_flow = o.invert_sigmas;
   MP_ASSIGN_OR_RETURN(std::vector<double> sigmas, FlowSigmas(o, steps, t));
   std::vector<double> timesteps;
   for (const double s : sigmas) {

@@ -198,7 +198,9 @@ absl::StatusOr<const SamplerClass*> FindClass(const Json& config, const std::str
   }
   return absl::InvalidArgumentError(absl::StrCat(path, ": unknown class \"", name,
                                                  "\" (_class_name), expected one of ",
-                                                 absl::StrJoin(SamplerClassNames(), ", ")));
+                                                 absl::StrJoin(SamplerClassNames(), ", "),
+                                                 "; for others give the levels themselves, a file "
+                                                 "with the arrays alpha and sigma"));
 }
 
 absl::Status CheckTogether(const O& o, const std::string& path) {

@@ -26,6 +26,8 @@ retry() {
   return 1
 }
 
+unzip_names() { /usr/bin/python3 -c 'import sys, zipfile; print(*sorted(zipfile.ZipFile(sys.argv[1]).namelist()), sep="\n")' "$1"; }
+
 say "the wheel"
 # A subshell of its own: a function that is tried does not stop at its first error.
 retry bash -euo pipefail -c 'source "$0/cmake/setup.sh"; setup_python_build' "$ROOT"
@@ -35,6 +37,18 @@ begin=$(date +%s)
   --no-deps --no-build-isolation "$ROOT/adapters/python" -w "$FOLDER/wheel"
 wheel=$(echo "$FOLDER"/wheel/mergeplan-*.whl)
 echo "$(basename "$wheel"): $(stat -c %s "$wheel") bytes, built in $(($(date +%s) - begin)) s"
+
+# Unpacked elsewhere it builds the same wheel; with arguments these tests are not meant.
+if [ "$#" -eq 0 ]; then
+  say "the sdist"
+  begin=$(date +%s)
+  (cd "$ROOT/adapters/python" && PYTHONPATH=backend "$PYTHON_BUILD/bin/python" -c \
+    'import sys, mergeplan_build; print(mergeplan_build.build_sdist(sys.argv[1]))' "$FOLDER" | tail -n 1)
+  "${clean[@]}" "PATH=$PYTHON_BUILD/bin:/usr/local/bin:/usr/bin:/bin" "$PYTHON_BUILD/bin/pip" wheel --quiet --disable-pip-version-check \
+    --no-deps --no-build-isolation "$FOLDER"/mergeplan-*.tar.gz -w "$FOLDER/wheel of the sdist"
+  diff <(unzip_names "$wheel") <(unzip_names "$FOLDER/wheel of the sdist/"*.whl)
+  echo "the same files in its wheel, built in $(($(date +%s) - begin)) s"
+fi
 
 say "an empty environment with it"
 /usr/bin/python3 -m venv "$FOLDER/clean venv"

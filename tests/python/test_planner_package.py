@@ -40,7 +40,7 @@ def test_the_extension_shows_nothing_but_its_entry():
 
 
 def test_it_is_typed():
-    assert (FOLDER / "py.typed").exists()
+    assert (FOLDER / "py.typed").exists() and "Apache License" in (FOLDER / "LICENSE").read_text()
     tree = ast.parse((FOLDER / "_core.pyi").read_text())
     classes = {node.name: node for node in tree.body if isinstance(node, ast.ClassDef)}
     assert {"Spectrum", "Schedule", "Plan", "Merge"} <= set(classes)

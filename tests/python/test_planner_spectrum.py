@@ -328,7 +328,7 @@ def test_errors_name_pythons_arguments():
     with pytest.raises(ValueError, match="skip_nonfinite=True") as caught:
         mergeplan.Spectrum.from_latents(nan_at(11))
     assert "--" not in str(caught.value)
-    with pytest.raises(ValueError, match="steps, of plan.. teacher_steps") as caught:
+    with pytest.raises(ValueError, match="teacher_steps .of Schedule: steps. is missing") as caught:
         mergeplan.Schedule("cosine")
     assert "--" not in str(caught.value)
 

@@ -37,14 +37,22 @@ def array(x):
     if _is_torch(x):
         x = x.detach()
         return x if x.device.type == "cpu" else x.cpu()
-    numpy = sys.modules.get("numpy")
-    if numpy is not None and isinstance(x, numpy.ndarray):
-        return x if x.dtype.isnative else x.astype(x.dtype.newbyteorder("="))
-    if hasattr(x, "__dlpack__") or isinstance(x, (memoryview, bytearray, bytes)):
+    if hasattr(x, "__dlpack__") and not hasattr(x, "__array_interface__"):
+        return x
+    if isinstance(x, (memoryview, bytearray, bytes)):
         return x
     import numpy
 
-    return numpy.asarray(x)
+    try:
+        x = numpy.asarray(x)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"latents: cannot be read as an array ({error}), expected samples of one shape") from None
+    # bfloat16 of ml_dtypes has the kind V, structures of fields too.
+    if x.dtype.kind not in "iufbV" or x.dtype.names is not None or x.dtype.itemsize > 8:
+        raise ValueError(
+            f"latents: holds {x.dtype} values, expected float16, float32, float64, bfloat16, integers or booleans"
+        )
+    return x if x.dtype.isnative else x.astype(x.dtype.newbyteorder("="))
 
 
 def _is_batch(item):
@@ -99,6 +107,11 @@ def samples(x):
             f"latents: {os.fspath(x)!r} is a path; read it first (numpy.load, safetensors), or run mergeplan analyze on it "
             "and read what that writes with Spectrum.from_file"
         )
+    if isinstance(x, dict):
+        raise ValueError(
+            f"latents: is a dict with the keys {sorted(map(str, x))}, expected an array or an iterable of batches; pass the "
+            "array under its key"
+        )
     if _is_array(x) or getattr(x, "ndim", None) == 0:
         return (lambda: iter((array(x),))), True
     if isinstance(x, (list, tuple)) and x and not _is_batch(x[0]):
@@ -123,6 +136,11 @@ def numbers(x):
     if _is_torch(x):
         x = x.detach().cpu()
         x = x.double() if x.is_floating_point() else x  # numpy has no bfloat16
+    if x is None:
+        raise TypeError("None")
+    x = numpy.asarray(x)
+    if x.dtype.kind == "c":
+        raise TypeError(f"{x.dtype} values, which are complex")
     return numpy.ascontiguousarray(x, dtype=numpy.float64)
 
 
@@ -178,6 +196,20 @@ def config(scheduler):
     except (TypeError, ValueError) as error:
         raise ValueError(f"scheduler: its config holds {error}, expected what JSON can hold") from None
     return text, str(entries.get("_class_name", "scheduler config"))
+
+
+def options(given):
+    """[(key, text)] of options that replace those of a config."""
+    out = []
+    for key, value in given.items():
+        if isinstance(value, str):
+            out.append((key, value))
+            continue
+        try:
+            out.append((key, json.dumps(value, default=_plain)))
+        except (TypeError, ValueError):
+            raise TypeError(f"{key}: is a {type(value).__name__}, expected a number, a word, True, False or None") from None
+    return out
 
 
 class _Bar:

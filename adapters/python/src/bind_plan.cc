@@ -16,6 +16,7 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "adapters/python/src/arguments.h"
 #include "adapters/python/src/arrays.h"
 #include "adapters/python/src/bind.h"
 #include "adapters/python/src/errors.h"
@@ -268,11 +269,16 @@ void BindPlan(nb::module_& module) {
       "one for every step of the student, with the question it answers and its certificate where\n"
       "they are known. Step t takes noise level t to level t-1; step 1 is the cleanest.")
       .def_static(
-          "from_toml", [](const nb::object& path) { return FromFile(PathOf(path)); }, "path"_a,
+          "from_toml",
+          [](const Argument<nb::object>& path) { return FromFile(PathOf(path.given)); }, "path"_a,
+          nb::sig("def from_toml(path: str | os.PathLike) -> Plan"),
           "Reads a plan file, TOML or JSON by its ending, of this package or the command.")
       .def(
-          "to_toml", [](const PlanValue& p, const nb::object& path) { ToFile(p, PathOf(path)); },
-          "path"_a,
+          "to_toml",
+          [](const PlanValue& p, const Argument<nb::object>& path) {
+            ToFile(p, PathOf(path.given));
+          },
+          "path"_a, nb::sig("def to_toml(self, path: str | os.PathLike) -> None"),
           "Writes a plan file (.json: JSON, else TOML, long arrays in an .npz beside it), which "
           "mergeplan show, distill and report read.")
       .def_prop_ro(

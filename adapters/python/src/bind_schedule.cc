@@ -1,24 +1,30 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include <cmath>
+#include <filesystem>
 #include <new>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <system_error>
 #include <tuple>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "adapters/python/src/arguments.h"
 #include "adapters/python/src/arrays.h"
 #include "adapters/python/src/bind.h"
 #include "adapters/python/src/errors.h"
 #include "adapters/python/src/glue.h"
 #include "planner/base/status_macros.h"
 #include "planner/schedule/diffusers_config.h"
+#include "planner/schedule/diffusers_options.h"
 #include "planner/schedule/json_text.h"
 #include "planner/schedule/schedule.h"
 
@@ -45,9 +51,23 @@ Schedule FromState(State state) {
   return s;
 }
 
-absl::StatusOr<Schedule> FromConfig(const std::string& text, int steps, const std::string& name) {
-  MP_ASSIGN_OR_RETURN(const DiffusersTables tables, ReadDiffusersTables(text, steps, name, {}));
+using Options = std::vector<SpecParameter>;
+
+absl::StatusOr<Schedule> FromConfig(const std::string& text, int steps, const std::string& name,
+                                    const Options& options) {
+  MP_ASSIGN_OR_RETURN(const DiffusersTables tables,
+                      ReadDiffusersTables(text, steps, name, options));
   return ScheduleOfTables(tables, name);
+}
+
+// The path with options behind it, as the command takes them.
+std::string WithOptions(std::string path, const Options& options) {
+  std::error_code error;
+  char before = std::filesystem::exists(path, error) || path.find(':') == path.npos ? ':' : ',';
+  for (const auto& [key, text] : options) {
+    absl::StrAppend(&path, std::string(1, std::exchange(before, ',')), key, "=", text);
+  }
+  return path;
 }
 
 absl::StatusOr<Schedule> FromArrays(std::vector<double> alpha, std::vector<double> sigma,
@@ -65,14 +85,28 @@ absl::StatusOr<Schedule> FromArrays(std::vector<double> alpha, std::vector<doubl
                        ", one for every level 0..T (that of level 0 is not looked at)"));
     }
     s.timesteps = *std::move(timesteps);
+    for (size_t t = 1; t < s.timesteps.size(); ++t) {
+      if (std::isfinite(s.timesteps[t])) continue;
+      return absl::InvalidArgumentError(absl::StrCat("timesteps: that of level ", t, " is ",
+                                                     s.timesteps[t], ", expected a finite number"));
+    }
   }
   return s;
 }
 
-Schedule FromDiffusers(const nb::object& scheduler, int steps) {
+// A name or a path.
+std::string SpecOf(const nb::object& object, const char* what) {
+  if (nb::isinstance<nb::str>(object)) return nb::cast<std::string>(object);
+  if (nb::hasattr(object, "__fspath__")) return PathOf(object);
+  RaiseKind(object, what, "a str or a path");
+}
+
+Schedule FromDiffusers(const nb::object& scheduler, int steps, const nb::kwargs& more) {
   const auto [text, name] =
       nb::cast<std::tuple<std::optional<std::string>, std::string>>(Glue("config")(scheduler));
-  return ValueOrRaise(text ? FromConfig(*text, steps, name) : LoadSchedule(name, steps));
+  const auto options = nb::cast<Options>(Glue("options")(more));
+  return ValueOrRaise(text ? FromConfig(*text, steps, name, options)
+                           : LoadSchedule(WithOptions(name, options), steps));
 }
 
 std::string Repr(const Schedule& s) {
@@ -90,7 +124,7 @@ Schedule AnySchedule(const nb::object& object, std::optional<int> steps) {
     throw nb::value_error(
         "teacher_steps: is missing, expected the number of the teacher's steps beside a scheduler");
   }
-  return FromDiffusers(object, *steps);
+  return FromDiffusers(object, *steps, nb::kwargs());
 }
 
 void BindSchedule(nb::module_& module) {
@@ -106,21 +140,36 @@ void BindSchedule(nb::module_& module) {
       "left out for arrays. ValueError names what is wrong.")
       .def(
           "__init__",
-          [](Schedule* self, const std::string& spec, std::optional<int> steps) {
-            new (self) Schedule(ValueOrRaise(LoadSchedule(spec, steps)));
+          [](Schedule* self, const Argument<nb::object>& spec,
+             const Argument<std::optional<int>>& steps) {
+            new (self)
+                Schedule(ValueOrRaise(LoadSchedule(SpecOf(spec.given, "spec"), steps("steps"))));
           },
-          "spec"_a, "steps"_a = nb::none())
-      .def_static("from_diffusers", &FromDiffusers, "scheduler"_a, "steps"_a,
-                  "The levels of a diffusers scheduler after set_timesteps(steps): of a scheduler "
-                  "object, its config (a dict), or the path of a scheduler_config.json or its "
-                  "folder.")
+          "spec"_a, "steps"_a = nb::none(),
+          nb::sig("def __init__(self, spec: str | os.PathLike, steps: int | None = None) -> None"))
+      .def_static(
+          "from_diffusers",
+          [](const Argument<nb::object>& scheduler, const Argument<int>& steps,
+             const nb::kwargs& options) {
+            return FromDiffusers(scheduler.given, steps("steps"), options);
+          },
+          "scheduler"_a, "steps"_a, "options"_a,
+          nb::sig(
+              "def from_diffusers(scheduler: object, steps: int, **options: object) -> Schedule"),
+          "The levels of a diffusers scheduler after set_timesteps(steps): of a scheduler "
+          "object,\nits config (a dict), or the path of a scheduler_config.json or its "
+          "folder.\n\n"
+          "options replace those of the config (timestep_spacing=\"trailing\"); mu= or\n"
+          "image_seq_len= serve dynamic shifting, which otherwise takes max_shift, right "
+          "for the\nlargest images.")
       .def_static(
           "from_arrays",
           [](const nb::object& alpha, const nb::object& sigma, const nb::object& timesteps) {
             std::optional<std::vector<double>> times;
             if (!timesteps.is_none()) times = Numbers(timesteps, "timesteps");
+            std::vector<double> signal = Numbers(alpha, "alpha");
             return ValueOrRaise(
-                FromArrays(Numbers(alpha, "alpha"), Numbers(sigma, "sigma"), std::move(times)));
+                FromArrays(std::move(signal), Numbers(sigma, "sigma"), std::move(times)));
           },
           "alpha"_a, "sigma"_a, "timesteps"_a = nb::none(),
           "Explicit levels, taken as they are: arrays of shape (T+1,), entry 0 is the clean end.")
@@ -158,7 +207,14 @@ void BindSchedule(nb::module_& module) {
             return s.prediction_type;
           },
           "Where a config says so: \"epsilon\", \"v_prediction\", \"sample\", \"flow_prediction\".")
-      .def_ro("notes", &Schedule::notes, "What a reader should know, e.g. that T became smaller.")
+      .def_prop_ro(
+          "notes",
+          [](const Schedule& s) {
+            std::vector<std::string> notes;
+            for (const std::string& note : s.notes) notes.push_back(InPython(note));
+            return notes;
+          },
+          "What a reader should know, e.g. that T became smaller.")
       .def_prop_ro("variance_preserving", &Schedule::variance_preserving,
                    "Is alpha^2 + sigma^2 = 1 within 1e-6 on all levels?")
       .def("__len__", &Schedule::steps)

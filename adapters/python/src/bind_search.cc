@@ -3,6 +3,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -10,6 +11,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "adapters/python/src/arguments.h"
 #include "adapters/python/src/background.h"
 #include "adapters/python/src/bind.h"
 #include "adapters/python/src/errors.h"
@@ -143,7 +145,7 @@ absl::StatusOr<PlanValue> OnQuestion(Plan plan, const Schedule& schedule,
   MP_ASSIGN_OR_RETURN(out.init, ParseInit(init));
   if (spectrum == nullptr) {
     MP_RETURN_IF_ERROR(ParseReference(reference).status());
-    if (budget.train_time || budget.lr || budget.iterations) {
+    if (budget.train_time || budget.lr || budget.iterations || budget.feature_norm != 1) {
       return absl::InvalidArgumentError(
           "a budget has no effect without a spectrum; give spectrum= too, or leave it out");
     }
@@ -218,34 +220,74 @@ constexpr char kStrategyDoc[] =
     "\"consistency\"; inside N equal blocks where student_steps = N > 1. With spectrum and budget\n"
     "its figures are computed; without, they are None.";
 
+constexpr char kPlanSignature[] =
+    "def plan(spectrum: object, schedule: object, *, teacher_steps: int | None = None, "
+    "train_time: float | None = None, lr: float | None = None, iterations: int | None = None, "
+    "batch: int = 64, feature_norm: float = 1.0, student_steps: int = 1, init: str = 'child', "
+    "reference: str = 'surrogate', space: str = 'nary', gap: float = 0.001, "
+    "time_limit: float = 30.0, weights: object | None = None, max_merges: int = 0, "
+    "max_rounds: int = 0, threads: int = 0, progress: object | None = None) -> Plan";
+
+constexpr char kStrategySignature[] =
+    "def strategy(name: str, schedule: object, *, teacher_steps: int | None = None, "
+    "student_steps: int = 1, init: str = 'child-jump', spectrum: object | None = None, "
+    "train_time: float | None = None, lr: float | None = None, iterations: int | None = None, "
+    "feature_norm: float = 1.0, reference: str = 'surrogate') -> Plan";
+
+// A number of things of which 0 means any.
+int AnyNumber(const Argument<int>& given, const char* name) {
+  const int number = given(name);
+  if (number >= 0) return number;
+  throw nb::value_error(
+      absl::StrCat(name, ": is ", number, ", expected 0 (any number) or more").c_str());
+}
+
+std::vector<double> Weights(const nb::object& given) {
+  std::vector<double> weights;
+  if (given.is_none()) return weights;
+  weights = Numbers(given, "weights");
+  if (std::any_of(weights.begin(), weights.end(), [](double w) { return w != 0; })) return weights;
+  throw nb::value_error(
+      absl::StrCat("weights: are ", weights.empty() ? "none" : "all 0",
+                   ", expected one for every variance and at least one above 0; leave them out "
+                   "where all count the same")
+          .c_str());
+}
+
 }  // namespace
 
 void BindSearch(nb::module_& module) {
   module.def(
       "plan",
-      [](const nb::object& spectrum, const nb::object& schedule, std::optional<int> teacher_steps,
-         std::optional<double> train_time, std::optional<double> lr,
-         std::optional<std::int64_t> iterations, int batch, double feature_norm, int student_steps,
-         const std::string& init, const std::string& reference, const std::string& space,
-         double gap, double time_limit, const nb::object& weights, int max_merges, int max_rounds,
-         int threads, const nb::object& progress) {
-        const Schedule levels = ScheduleFrom(schedule, teacher_steps);
-        const SpectrumValue data = SpectrumFrom(spectrum);
+      [](const Argument<nb::object>& spectrum, const Argument<nb::object>& schedule,
+         const Argument<std::optional<int>>& teacher_steps,
+         const Argument<std::optional<double>>& train_time,
+         const Argument<std::optional<double>>& lr,
+         const Argument<std::optional<std::int64_t>>& iterations, const Argument<int>& batch,
+         const Argument<double>& feature_norm, const Argument<int>& student_steps,
+         const Argument<std::string>& init, const Argument<std::string>& reference,
+         const Argument<std::string>& space, const Argument<double>& gap,
+         const Argument<double>& time_limit, const nb::object& weights,
+         const Argument<int>& max_merges, const Argument<int>& max_rounds,
+         const Argument<int>& threads, const nb::object& progress) {
+        const Schedule levels = ScheduleFrom(schedule.given, teacher_steps("teacher_steps"));
+        const SpectrumValue data = SpectrumFrom(spectrum.given);
         PlanArguments a;
         a.spectrum = &data;
         a.schedule = &levels;
-        a.budget = {train_time, lr, iterations, batch, feature_norm};
-        if (!weights.is_none()) a.weights = Numbers(weights, "weights");
-        a.init = init;
-        a.reference = reference;
-        a.space = space;
-        a.search.student_steps = student_steps;
-        a.search.max_merges = max_merges;
-        a.search.max_rounds = max_rounds;
-        a.search.gap = gap;
-        a.search.time_limit_seconds = time_limit;
-        a.search.threads = threads;
-        const nb::object callback = Glue("progress")(progress, time_limit);
+        a.budget = {train_time("train_time"), lr("lr"), iterations("iterations"), batch("batch"),
+                    feature_norm("feature_norm")};
+        a.weights = Weights(weights);
+        a.init = init("init");
+        a.reference = reference("reference");
+        a.space = space("space");
+        a.search.student_steps = student_steps("student_steps");
+        a.search.max_merges = AnyNumber(max_merges, "max_merges");
+        a.search.max_rounds = AnyNumber(max_rounds, "max_rounds");
+        a.search.gap = gap("gap");
+        a.search.time_limit_seconds = time_limit("time_limit");
+        a.search.threads = AnyNumber(threads, "threads");
+        const nb::object callback = Glue("progress")(progress, a.search.time_limit_seconds);
         const ClosedAtEnd closed{callback};
         return ToValue(ValueOrRaise(Solved(a, callback)), levels);
       },
@@ -254,26 +296,31 @@ void BindSearch(nb::module_& module) {
       "feature_norm"_a = 1.0, "student_steps"_a = 1, "init"_a = "child",
       "reference"_a = "surrogate", "space"_a = "nary", "gap"_a = 1e-3, "time_limit"_a = 30.0,
       "weights"_a = nb::none(), "max_merges"_a = 0, "max_rounds"_a = 0, "threads"_a = 0,
-      "progress"_a = nb::none(), kPlanDoc);
+      "progress"_a = nb::none(), nb::sig(kPlanSignature), kPlanDoc);
   module.def(
       "strategy",
-      [](const std::string& name, const nb::object& schedule, std::optional<int> teacher_steps,
-         int student_steps, const std::string& init, const nb::object& spectrum,
-         std::optional<double> train_time, std::optional<double> lr,
-         std::optional<std::int64_t> iterations, double feature_norm,
-         const std::string& reference) {
-        const Schedule levels = ScheduleFrom(schedule, teacher_steps);
+      [](const Argument<std::string>& name, const Argument<nb::object>& schedule,
+         const Argument<std::optional<int>>& teacher_steps, const Argument<int>& student_steps,
+         const Argument<std::string>& init, const nb::object& spectrum,
+         const Argument<std::optional<double>>& train_time,
+         const Argument<std::optional<double>>& lr,
+         const Argument<std::optional<std::int64_t>>& iterations,
+         const Argument<double>& feature_norm, const Argument<std::string>& reference) {
+        const Schedule levels = ScheduleFrom(schedule.given, teacher_steps("teacher_steps"));
         std::optional<SpectrumValue> data;
         if (!spectrum.is_none()) data = SpectrumFrom(spectrum);
-        const Strategy strategy = ValueOrRaise(ParseStrategy(name));
-        Plan plan = ValueOrRaise(CanonicalPlan(strategy, levels.steps(), student_steps));
-        return ValueOrRaise(OnQuestion(std::move(plan), levels, data ? &*data : nullptr, init,
-                                       reference, {train_time, lr, iterations, 64, feature_norm}));
+        const Strategy strategy = ValueOrRaise(ParseStrategy(name("name")));
+        Plan plan =
+            ValueOrRaise(CanonicalPlan(strategy, levels.steps(), student_steps("student_steps")));
+        return ValueOrRaise(OnQuestion(
+            std::move(plan), levels, data ? &*data : nullptr, init("init"), reference("reference"),
+            {train_time("train_time"), lr("lr"), iterations("iterations"), 64,
+             feature_norm("feature_norm")}));
       },
       "name"_a, "schedule"_a, nb::kw_only(), "teacher_steps"_a = nb::none(), "student_steps"_a = 1,
       "init"_a = "child-jump", "spectrum"_a = nb::none(), "train_time"_a = nb::none(),
       "lr"_a = nb::none(), "iterations"_a = nb::none(), "feature_norm"_a = 1.0,
-      "reference"_a = "surrogate", kStrategyDoc);
+      "reference"_a = "surrogate", nb::sig(kStrategySignature), kStrategyDoc);
 }
 
 }  // namespace mergeplan::python

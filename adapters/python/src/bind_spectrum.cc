@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "adapters/python/src/arguments.h"
 #include "adapters/python/src/array_source.h"
 #include "adapters/python/src/arrays.h"
 #include "adapters/python/src/bind.h"
@@ -109,6 +110,8 @@ struct EstimateArguments {
   std::uint64_t seed = 1;
 };
 
+constexpr int kMostReplicates = 100'000;
+
 absl::StatusOr<EstimateOptions> OptionsOf(const EstimateArguments& a) {
   EstimateOptions options;
   options.source = a.name;
@@ -124,9 +127,13 @@ absl::StatusOr<EstimateOptions> OptionsOf(const EstimateArguments& a) {
     MP_ASSIGN_OR_RETURN(options.scaling, ParseScaling(*a.scale));
   }
   MP_RETURN_IF_ERROR(CheckShrinkageRule(a.shrink));
-  if (a.bootstrap < 0 || a.bootstrap == 1) {
+  if (a.bootstrap < 0 || a.bootstrap == 1 || a.bootstrap > kMostReplicates) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "bootstrap: is ", a.bootstrap, ", expected 0 or 2 to ", kMostReplicates, " replicates"));
+  }
+  if (!(a.off_diagonal >= 0 && a.off_diagonal <= 1)) {
     return absl::InvalidArgumentError(
-        absl::StrCat("bootstrap: is ", a.bootstrap, ", expected 0 or at least 2 replicates"));
+        absl::StrCat("off_diagonal: is ", a.off_diagonal, ", expected a share from 0 to 1"));
   }
   if (a.threads < 0) {
     return absl::InvalidArgumentError(
@@ -274,6 +281,12 @@ std::string Repr(const SpectrumValue& value) {
   return out + ">";
 }
 
+constexpr char kFromLatentsSignature[] =
+    "def from_latents(latents: object, *, basis: str = 'auto', scale: str | None = None, "
+    "skip_nonfinite: bool = False, second_pass: bool | None = None, confidence: float = 0.95, "
+    "off_diagonal: float = 0.01, threads: int = 0, shrink: str = 'none', bootstrap: int = 0, "
+    "seed: int = 1, name: str = 'latents', progress: object | None = None) -> Spectrum";
+
 constexpr char kFromLatentsDoc[] =
     "Estimates the variances of data.\n\n"
     "latents: an array (numpy, torch, anything with __dlpack__ or the buffer protocol) of shape\n"
@@ -300,34 +313,43 @@ void BindSpectrum(nb::module_& module) {
   spectrum
       .def(
           "__init__",
-          [](SpectrumValue* self, const nb::object& variances) {
-            RefusePath(variances, "variances");
-            new (self) SpectrumValue(ValueOrRaise(Given(Numbers(variances, "variances"))));
+          [](SpectrumValue* self, const Argument<nb::object>& variances) {
+            RefusePath(variances.given, "variances");
+            new (self) SpectrumValue(ValueOrRaise(Given(Numbers(variances.given, "variances"))));
           },
-          "variances"_a)
+          "variances"_a, nb::sig("def __init__(self, variances: object) -> None"))
       .def_static(
           "from_latents",
-          [](const nb::object& latents, std::string basis, std::optional<std::string> scale,
-             bool skip_nonfinite, std::optional<bool> second_pass, double confidence,
-             double off_diagonal, int threads, std::string shrink, int bootstrap,
-             std::uint64_t seed, std::string name, const nb::object& progress) {
+          [](const Argument<nb::object>& latents, const Argument<std::string>& basis,
+             const Argument<std::optional<std::string>>& scale,
+             const Argument<bool>& skip_nonfinite, const Argument<std::optional<bool>>& second_pass,
+             const Argument<double>& confidence, const Argument<double>& off_diagonal,
+             const Argument<int>& threads, const Argument<std::string>& shrink,
+             const Argument<int>& bootstrap, const Argument<std::uint64_t>& seed,
+             const Argument<std::string>& name, const nb::object& progress) {
+            if (!progress.is_none() && PyCallable_Check(progress.ptr()) == 0) {
+              RaiseKind(progress, "progress", "a function of the number of samples (tqdm.update)");
+            }
             const auto [open, again] =
-                nb::cast<std::tuple<nb::callable, bool>>(Glue("samples")(latents));
-            if (second_pass.value_or(false) && !again) {
+                nb::cast<std::tuple<nb::callable, bool>>(Glue("samples")(latents.given));
+            const std::optional<bool> twice = second_pass("second_pass");
+            if (twice.value_or(false) && !again) {
               throw nb::value_error(
                   "second_pass: an iterator can be read once only; hand over an array, a list or "
                   "a DataLoader");
             }
-            return FromArrays(open,
-                              {std::move(basis), std::move(name), std::move(scale), skip_nonfinite,
-                               second_pass.value_or(again), confidence, off_diagonal, threads,
-                               std::move(shrink), bootstrap, seed},
-                              progress);
+            return FromArrays(
+                open,
+                {basis("basis"), name("name"), scale("scale"), skip_nonfinite("skip_nonfinite"),
+                 twice.value_or(again), confidence("confidence"), off_diagonal("off_diagonal"),
+                 threads("threads"), shrink("shrink"), bootstrap("bootstrap"), seed("seed")},
+                progress);
           },
           "latents"_a, nb::kw_only(), "basis"_a = "auto", "scale"_a = nb::none(),
           "skip_nonfinite"_a = false, "second_pass"_a = nb::none(), "confidence"_a = 0.95,
           "off_diagonal"_a = 0.01, "threads"_a = 0, "shrink"_a = "none", "bootstrap"_a = 0,
-          "seed"_a = 1, "name"_a = "latents", "progress"_a = nb::none(), kFromLatentsDoc)
+          "seed"_a = 1, "name"_a = "latents", "progress"_a = nb::none(),
+          nb::sig(kFromLatentsSignature), kFromLatentsDoc)
       .def_static(
           "from_moments",
           [](const nb::object& moments, std::string basis, double confidence, double off_diagonal,
@@ -344,6 +366,9 @@ void BindSpectrum(nb::module_& module) {
           },
           "moments"_a, nb::kw_only(), "basis"_a = "auto", "confidence"_a = 0.95,
           "off_diagonal"_a = 0.01, "threads"_a = 0, "shrink"_a = "none", "name"_a = "moments",
+          nb::sig("def from_moments(moments: object, *, basis: str = 'auto', confidence: float = "
+                  "0.95, off_diagonal: float = 0.01, threads: int = 0, shrink: str = 'none', "
+                  "name: str = 'moments') -> Spectrum"),
           "The spectrum of samples whose moments were computed elsewhere: "
           "mergeplan.torch.LatentMoments\n(on a GPU, over processes), or an object or dict with "
           "count, shape (of a sample), mean, m2, m3, m4\n(sums of powers of the deviations from "
@@ -367,28 +392,32 @@ void BindSpectrum(nb::module_& module) {
           "set, as one pass over everything would give it.")
       .def_static(
           "from_file",
-          [](const nb::object& path, const std::string& basis) {
-            const std::string file = PathOf(path);
+          [](const Argument<nb::object>& path, const Argument<std::string>& basis) {
+            const std::string file = PathOf(path.given), axes = basis("basis");
             absl::StatusOr<Spectrum> read = absl::InternalError("not run");
             {
               const nb::gil_scoped_release release;
               read = ReadSpectrum(file);
             }
-            return ValueOrRaise(InBasis(ValueOrRaise(std::move(read)), basis));
+            return ValueOrRaise(InBasis(ValueOrRaise(std::move(read)), axes));
           },
           "path"_a, "basis"_a = "auto",
+          nb::sig("def from_file(path: str | os.PathLike, basis: str = 'auto') -> Spectrum"),
           "Reads a spectrum.toml, with its .npz, as to_file and mergeplan analyze -o write it.")
       .def(
           "to_file",
-          [](const SpectrumValue& self, const nb::object& path) { ToFile(self, PathOf(path)); },
-          "path"_a, "Writes spectrum.toml with an .npz beside it, which mergeplan plan reads.")
+          [](const SpectrumValue& self, const Argument<nb::object>& path) {
+            ToFile(self, PathOf(path.given));
+          },
+          "path"_a, nb::sig("def to_file(self, path: str | os.PathLike) -> None"),
+          "Writes spectrum.toml with an .npz beside it, which mergeplan plan reads.")
       .def(
           "in_basis",
-          [](const SpectrumValue& self, const std::string& basis) {
+          [](const SpectrumValue& self, const Argument<std::string>& basis) {
             if (!self.of_data) Data(self, "in_basis");
-            return ValueOrRaise(InBasis(*self.of_data, basis));
+            return ValueOrRaise(InBasis(*self.of_data, basis("basis")));
           },
-          "basis"_a,
+          "basis"_a, nb::sig("def in_basis(self, basis: str) -> Spectrum"),
           "The same data along other axes: \"diagonal\", \"dct\", \"pca\", or \"auto\", the "
           "recommended ones.")
       .def_prop_ro(

@@ -14,12 +14,27 @@ namespace mergeplan::python {
 
 // A message with the arguments of this package in the place of the command's flags.
 inline std::string InPython(absl::string_view text) {
-  return absl::StrReplaceAll(text, {{"--skip-nonfinite", "skip_nonfinite=True"},
-                                    {"--diagonal-only", "basis=\"diagonal\""},
-                                    {"--shrink", "shrink"},
-                                    {"--teacher-steps", "steps, of plan() teacher_steps"},
-                                    {"--schedule", "schedule"},
-                                    {"--format ", "Plan."}});
+  return absl::StrReplaceAll(
+      text, {{"take such samples out of the file, or, with analyze, give --skip-nonfinite to leave "
+              "such samples out",
+              "take such samples out, or pass skip_nonfinite=True"},
+             {"--skip-nonfinite", "skip_nonfinite=True"},
+             {"train time is ", "train_time is "},
+             {"learning rate is ", "lr is "},
+             {"feature norm is ", "feature_norm is "},
+             {"student steps is ", "student_steps is "},
+             {"time limit is ", "time_limit is "},
+             {"teacher steps are missing, expected a number (--teacher-steps)",
+              "teacher_steps (of Schedule: steps) is missing, expected a number"},
+             {"--diagonal-only", "basis=\"diagonal\""},
+             {"--shrink", "shrink"},
+             {"--teacher-steps", "steps, of plan() teacher_steps"},
+             {"--schedule", "schedule"},
+             {"--format ", "Plan."},
+             {"write :mu=… or :image_seq_len=… after the path", "pass mu=… or image_seq_len=…"},
+             {"write :mu=1.15 after the path", "pass mu=1.15"},
+             {"(original_inference_steps=… after the path raises it)",
+              "(original_inference_steps=… raises it)"}});
 }
 
 // The planner's one-line error as an exception: MemoryError where memory is short, ValueError for

@@ -3,6 +3,7 @@
 #include <nanobind/ndarray.h>
 
 #include "absl/strings/str_cat.h"
+#include "adapters/python/src/arguments.h"
 
 namespace mergeplan::python {
 
@@ -42,11 +43,15 @@ void RefusePath(const nb::object& object, const char* what) {
 
 std::string PathOf(const nb::object& path) {
   const nb::object text = nb::steal(PyOS_FSPath(path.ptr()));
-  if (!text.is_valid()) throw nb::python_error();
+  if (!text.is_valid()) {
+    PyErr_Clear();
+    RaiseKind(path, "path", "a str, bytes or os.PathLike");
+  }
   const nb::object bytes = nb::steal(
       PyUnicode_Check(text.ptr()) ? PyUnicode_EncodeFSDefault(text.ptr()) : text.inc_ref().ptr());
   if (!bytes.is_valid()) throw nb::python_error();
   const auto& raw = nb::cast<nb::bytes>(bytes);
+  if (raw.size() == 0) throw nb::value_error("path: is empty, expected the name of a file");
   return std::string(raw.c_str(), raw.size());
 }
 

@@ -139,6 +139,41 @@ TEST(ExportCommand, AMissingPlanIsNamedOnce) {
   EXPECT_EQ(run.err, "mergeplan export: missing.toml: cannot be read: No such file or directory\n");
 }
 
+std::string Config(const std::string& name, const std::string& more = "") {
+  return R"({"_class_name": ")" + name + R"(", "num_train_timesteps": 1000)" + more + "}";
+}
+
+// EulerDiscreteScheduler takes the sigmas of timesteps from its table: where those are not the
+// plan's it is given the sigmas, and where it would find other timesteps, nothing.
+TEST(ExportCommand, AStockSchedulerMakesThePlansStepsOrNone) {
+  constexpr char kKarras[] = R"(, "use_karras_sigmas": true)";
+  Case karras;
+  karras.Plan(Config("EulerDiscreteScheduler", kKarras), "", "-T 10 -N 8");
+  const json out = json::parse(karras.Export("diffusers").out);
+  EXPECT_FALSE(out.contains("timesteps"));
+  EXPECT_EQ(out["sigmas"].get<std::vector<double>>(), Numbers(karras.Export("sigmas").out));
+  EXPECT_EQ(out["sigmas"].back(), 0);
+
+  for (const auto& [config, words] :
+       {std::pair{Config("DPMSolverMultistepScheduler", kKarras), "rounds its timesteps"},
+        std::pair{Config("CogVideoXDDIMScheduler", R"(, "snr_shift_scale": 3.0)"),
+                  "snr_shift_scale 3"},
+        std::pair{Config("IPNDMScheduler"), "has no table of betas"},
+        std::pair{Config("DDPMScheduler", R"(, "beta_schedule": "sigmoid")"),
+                  "beta_schedule \"sigmoid\" is none of EulerDiscreteScheduler's"}}) {
+    Case c;
+    c.Plan(config, "", "-T 10 -N 8");
+    const Outcome run = c.Export("diffusers");
+    EXPECT_EQ(run.code, 1);
+    EXPECT_THAT(run.err, HasSubstr(words));
+    EXPECT_EQ(c.Export("timesteps").code, 0);
+  }
+
+  Case turned;
+  turned.Plan(Config("FlowMatchEulerDiscreteScheduler", R"(, "invert_sigmas": true)"));
+  EXPECT_EQ(json::parse(turned.Export("diffusers").out)["scheduler"]["invert_sigmas"], true);
+}
+
 TEST(ExportCommand, AScheduleThatMovedIsNamed) {
   Case c;
   c.Plan(kDdim);

@@ -108,6 +108,10 @@ TEST_F(Levels, FlowMatching) {
       Load("FlowMatchEulerDiscreteScheduler", R"("shift": 3.0, "invert_sigmas": true)", 4);
   testing::ExpectNear(inverted.alpha, s.alpha, 1e-12, "inverted");
   EXPECT_EQ(inverted.timesteps.back(), 0);
+  // Its network says x0 - eps.
+  EXPECT_EQ(inverted.prediction_type, "");
+  EXPECT_THAT(inverted.notes, ::testing::Contains(::testing::HasSubstr("sign turned")));
+  EXPECT_EQ(s.prediction_type, "flow_prediction");
 }
 
 TEST_F(Levels, DynamicShiftingTakesMuFromWhereItIs) {

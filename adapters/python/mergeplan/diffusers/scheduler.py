@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import operator
@@ -14,7 +15,9 @@ from diffusers.configuration_utils import ConfigMixin, register_to_config
 from diffusers.schedulers.scheduling_utils import SchedulerMixin
 from diffusers.utils import BaseOutput, logging
 
-from .tables import BetaTable, FlowTable, is_flow, make_betas
+from . import checks
+from .stock import stock_config
+from .tables import BetaTable, FlowTable, is_flow, make_betas, shifted_betas
 
 logger = logging.get_logger(__name__)
 
@@ -22,6 +25,11 @@ PREDICTIONS = ("epsilon", "sample", "v_prediction", "flow")
 # Levels of a plan against those of the config, in radians of atan(sigma/alpha). Between two entries of a table samplers
 # interpolate in different ways.
 _SAME = 5e-3
+# What jumps mean rests on these entries of the config.
+_MEANING = (
+    "num_train_timesteps", "beta_start", "beta_end", "beta_schedule", "trained_betas", "rescale_betas_zero_snr",
+    "snr_shift_scale", "prediction_type", "flow", "invert_sigmas", "jump_timesteps", "jump_alphas", "jump_sigmas",
+)  # fmt: skip
 
 
 @dataclass
@@ -40,7 +48,8 @@ class MergeScheduler(SchedulerMixin, ConfigMixin):
     jumps, so that a saved pipeline needs no plan. States are those of the network: variance preserving for tables of
     betas (also where the old scheduler worked with sigmas), (1 - s) x0 + s noise for flow matching.
 
-    Raises ValueError for epsilon with zero terminal SNR, for a plan of another schedule, for classes that are neither.
+    Raises ValueError for epsilon with zero terminal SNR, for a plan of another schedule, for classes that are neither, and
+    for a saved config whose jumps, or what they rest on, were changed by hand (`jump_checksum`).
     """
 
     # A pipeline looks the class up in the module of this name, which must also hold SchedulerMixin.
@@ -63,21 +72,30 @@ class MergeScheduler(SchedulerMixin, ConfigMixin):
         clip_sample_range: float = 1.0,
         steps_offset: int = 0,
         use_flow_sigmas: bool = False,
+        invert_sigmas: bool = False,
+        snr_shift_scale: float = 1.0,
         jump_timesteps: Sequence[float] | None = None,
         jump_alphas: Sequence[float] | None = None,
         jump_sigmas: Sequence[float] | None = None,
+        jump_checksum: str | None = None,
     ):
         if prediction_type == "flow_prediction":
             prediction_type = "flow"
         if prediction_type not in PREDICTIONS:
             raise ValueError(f"prediction_type {prediction_type!r} is unknown, expected one of {', '.join(PREDICTIONS)}")
+        checks.entries(num_train_timesteps, beta_start, beta_end, trained_betas, clip_sample, clip_sample_range)
         if flow:
-            self._table: BetaTable | FlowTable = FlowTable(num_train_timesteps)
+            self._table: BetaTable | FlowTable = FlowTable(num_train_timesteps, invert_sigmas)
             self._final = (1.0, 0.0)
         else:
             betas = make_betas(
-                num_train_timesteps, beta_start, beta_end, beta_schedule, trained_betas, rescale_betas_zero_snr
-            )
+                num_train_timesteps, beta_start, beta_end, beta_schedule, trained_betas,
+                rescale_betas_zero_snr and snr_shift_scale == 1,
+            )  # fmt: skip
+            if snr_shift_scale != 1:
+                if not (snr_shift_scale > 0 and math.isfinite(snr_shift_scale)):
+                    raise ValueError(f"snr_shift_scale is {snr_shift_scale}, expected a positive number")
+                betas = shifted_betas(betas, snr_shift_scale, rescale_betas_zero_snr)
             table = BetaTable(betas)
             self._table = table
             self.betas, self.alphas_cumprod = betas, table.alphas_cumprod
@@ -98,6 +116,7 @@ class MergeScheduler(SchedulerMixin, ConfigMixin):
                 )
             self._check(jumps[1], jumps[2])
             self._same_schedule(*jumps)
+            self._unchanged(jump_checksum)
             self._plan = (jumps[0], jumps[1], jumps[2])
         self._set(*(self._plan or self._all_levels()), device=None)
 
@@ -133,6 +152,8 @@ class MergeScheduler(SchedulerMixin, ConfigMixin):
                 raise ValueError(f"plan is a {type(plan).__name__}, expected a Plan or the path of a plan.toml")
             if schedule is None and getattr(plan, "schedule", None) is None:
                 raise ValueError("the plan holds no schedule: pass schedule=Schedule.from_diffusers(scheduler, steps) too")
+            if schedule is not None and not (hasattr(schedule, "alpha") and hasattr(schedule, "sigma")):
+                raise ValueError(f"schedule is a {type(schedule).__name__}, expected a Schedule (Schedule.from_diffusers)")
             config = {**cls._understood(config), **kwargs}
             config.update(cls._jumps(config, plan, schedule if schedule is not None else plan.schedule))
             if plan is not None and len(config["jump_timesteps"]) < int(plan.teacher_steps):
@@ -140,9 +161,11 @@ class MergeScheduler(SchedulerMixin, ConfigMixin):
                     logger.info("clip_sample is switched off: jumps are trained without it")
                     config["clip_sample"] = False
             kwargs = {}
-        elif config.get("_class_name") not in (None, cls.__name__):
+        elif config and config.get("_class_name") != cls.__name__ and "jump_timesteps" not in config:
             config = {**cls._understood(config), **kwargs}
             kwargs = {}
+        if set(kwargs) & set(_MEANING):  # changed here, not in a file
+            config.pop("jump_checksum", None)
         return super().from_config(config, return_unused_kwargs=return_unused_kwargs, **kwargs)
 
     @classmethod
@@ -154,7 +177,7 @@ class MergeScheduler(SchedulerMixin, ConfigMixin):
                 f"{name or 'this scheduler'} scales inputs and outputs of its network by sigma (EDM preconditioning), which MergeScheduler "
                 "does not; run the student with mergeplan's own sampler (MergeDistiller.sample)"
             )
-        out = {key: config[key] for key in cls._get_init_keys(cls) & set(config) if key != "self"}
+        out = {key: config[key] for key in cls._get_init_keys(cls) & set(config) if key not in ("self", "jump_checksum")}
         if is_flow(config):
             out.update(flow=True, prediction_type="flow", use_flow_sigmas=True, clip_sample=False)
             out.setdefault("num_train_timesteps", 1000)
@@ -168,6 +191,21 @@ class MergeScheduler(SchedulerMixin, ConfigMixin):
             for key, parameter in inspect.signature(known.__init__).parameters.items():
                 if key in cls._get_init_keys(cls) and key not in out and parameter.default is not parameter.empty:
                     out[key] = parameter.default
+        if name != cls.__name__ and "beta_schedule" not in out and out.get("trained_betas") is None:
+            raise ValueError(
+                f"{name or 'the scheduler'} is no sampler on a table of betas (its config has no beta_schedule) and no flow, which MergeScheduler "
+                "needs to know; give it the config that the network was trained with (DDPMScheduler, FlowMatchEulerDiscreteScheduler)"
+            )
+        if config.get("timestep_type") == "continuous" and out.get("prediction_type") == "v_prediction":
+            raise ValueError(
+                f"{name or 'the scheduler'} has timestep_type 'continuous', which tells the network log(sigma)/4 in the place of "
+                "a timestep of its table; run the student with mergeplan's own sampler (MergeDistiller.sample)"
+            )
+        if config.get("use_flow_sigmas"):
+            raise ValueError(
+                f"{name or 'the scheduler'} has use_flow_sigmas with prediction_type {out.get('prediction_type')!r}, expected "
+                "'flow_prediction': flow sigmas belong to networks that predict the flow"
+            )
         if "set_alpha_to_one" not in out:
             # Where a class's last step lands: sigma_min where it says so, else a clean level.
             out["set_alpha_to_one"] = config.get("final_sigmas_type", "zero") != "sigma_min"
@@ -187,7 +225,8 @@ class MergeScheduler(SchedulerMixin, ConfigMixin):
         times = getattr(schedule, "timesteps", None)
         if times is None or len(times) != len(alpha):
             raise ValueError(
-                "the schedule of the plan has no timesteps; make the plan with Schedule.from_diffusers(scheduler, …)"
+                "the schedule of the plan has no timesteps; make the plan with Schedule.from_diffusers(scheduler, steps), or pass "
+                "schedule= that (plan files do not keep timesteps)"
             )
         if plan is None:
             borders = list(range(len(alpha) - 1, -1, -1))
@@ -207,6 +246,19 @@ class MergeScheduler(SchedulerMixin, ConfigMixin):
             config["prediction_type"] = told
         return jumps
 
+    def _unchanged(self, checksum: str | None) -> None:
+        """ValueError where the config's jumps, or what they rest on, are not those that were written with `checksum`."""
+        entries = [self.config[key] for key in _MEANING]
+        text = json.dumps(entries, default=lambda x: x.tolist() if hasattr(x, "tolist") else list(x))
+        found = hashlib.sha256(text.encode()).hexdigest()[:16]
+        if checksum not in (None, found):
+            raise ValueError(
+                f"the config was changed after it was made: its jump_checksum is {checksum!r}, expected {found!r} for its jumps, "
+                "betas and prediction_type. Make it anew from the plan, give the change to from_pretrained or from_config "
+                "(prediction_type=…), or take jump_checksum out to mean the change"
+            )
+        self.register_to_config(jump_checksum=found)
+
     def _check(self, alphas: Sequence[float], sigmas: Sequence[float]) -> None:
         for k, (a, s) in enumerate(zip(alphas, sigmas)):
             if not (math.isfinite(a) and math.isfinite(s) and a >= 0 and s >= 0 and a + s > 0):
@@ -216,7 +268,10 @@ class MergeScheduler(SchedulerMixin, ConfigMixin):
                     f"level {k} of the jumps (alpha {a:g}, sigma {s:g}) is not cleaner than the one before it (alpha "
                     f"{alphas[k - 1]:g}, sigma {sigmas[k - 1]:g})"
                 )
-        if self.config.prediction_type == "epsilon" and alphas[0] <= 1e-6 * sigmas[0]:
+        self._some_signal(alphas[0], sigmas[0])
+
+    def _some_signal(self, alpha: float, sigma: float) -> None:
+        if self.config.prediction_type == "epsilon" and alpha <= 1e-6 * sigma:
             raise ValueError(
                 "the noisiest level has no signal (zero terminal SNR) and the network predicts epsilon: nothing follows "
                 "about x0 there, samples would be NaN or black. Use a network that predicts v_prediction or sample, or "
@@ -226,6 +281,7 @@ class MergeScheduler(SchedulerMixin, ConfigMixin):
     def _same_schedule(self, times: list[float], alphas: list[float], sigmas: list[float]) -> None:
         kind = torch.float64 if self.config.flow or any(t != int(t) for t in times) else torch.int64
         alpha, sigma = self._table.at(torch.tensor(times, dtype=kind))
+        self._some_signal(float(alpha[0]), float(sigma[0]))  # where samplers put a little in its place (Euler), too
         for k, (a, s) in enumerate(zip(alpha.tolist(), sigma.tolist())):
             if abs(math.atan2(s, a) - math.atan2(sigmas[k], alphas[k])) > _SAME:
                 raise ValueError(
@@ -238,6 +294,8 @@ class MergeScheduler(SchedulerMixin, ConfigMixin):
         """Without a plan: every timestep."""
         first = 1 if self.config.flow else 0
         times = torch.arange(self.config.num_train_timesteps - 1 + first, first - 1, -1)
+        if self.config.flow and self.config.invert_sigmas:
+            times = self.config.num_train_timesteps - times
         alpha, sigma = self._table.at(times)
         alphas, sigmas = [*alpha.tolist(), self._final[0]], [*sigma.tolist(), self._final[1]]
         if len(alphas) > 2 and alphas[-1] * sigmas[-2] <= alphas[-2] * sigmas[-1]:
@@ -262,7 +320,7 @@ class MergeScheduler(SchedulerMixin, ConfigMixin):
 
     def set_begin_index(self, begin_index: int = 0) -> None:
         """For pipelines that begin in the middle (image to image)."""
-        self._begin_index = begin_index
+        self._begin_index = checks.whole("begin_index", begin_index, 0, len(self._times))
 
     def set_timesteps(
         self,
@@ -284,9 +342,9 @@ class MergeScheduler(SchedulerMixin, ConfigMixin):
         if timesteps is None and sigmas is None:
             num_inference_steps = self._count(num_inference_steps)
         if timesteps is not None:
-            self._set(*self._custom([float(t) for t in timesteps]), device=device)
+            self._set(*self._custom(checks.numbers("timesteps", timesteps)), device=device)
         elif sigmas is not None:
-            self._set(*self._from_sigmas([float(s) for s in sigmas]), device=device)
+            self._set(*self._from_sigmas(checks.numbers("sigmas", sigmas)), device=device)
         elif self._plan is None:
             self._set(*self._spaced(num_inference_steps), device=device)
         else:
@@ -301,7 +359,7 @@ class MergeScheduler(SchedulerMixin, ConfigMixin):
 
     def _count(self, count) -> int | None:
         try:
-            whole = None if count is None else operator.index(count)
+            whole = None if count is None else 0 if isinstance(count, bool) else operator.index(count)
         except TypeError:
             whole = 0
         if whole is not None and whole < 1:
@@ -350,7 +408,7 @@ class MergeScheduler(SchedulerMixin, ConfigMixin):
         if count is None or not 1 <= count <= total:
             raise ValueError(f"num_inference_steps is {count}, expected 1 to {total}: this scheduler holds no plan")
         if self.config.flow:
-            return self._custom([total * (1 - k / count) for k in range(count)])
+            return self._custom([self._table.timestep_of(1 - k / count) for k in range(count)])
         return self._custom([float(round(total - k * total / count)) - 1 for k in range(count)])
 
     def _set(self, times, alphas, sigmas, device) -> None:
@@ -402,6 +460,8 @@ class MergeScheduler(SchedulerMixin, ConfigMixin):
     ) -> MergeSchedulerOutput | tuple:
         """One jump: from the state at `timestep` to where the jump that begins there lands, in whatever order they are
         asked for. Deterministic; `generator` is not used. ValueError where no jump begins at `timestep`."""
+        checks.states("sample", sample)
+        checks.states("model_output", model_output, sample)
         if eta:
             raise ValueError(f"eta is {eta}, expected 0: jumps are deterministic")
         expected = self._step_index
@@ -428,6 +488,7 @@ class MergeScheduler(SchedulerMixin, ConfigMixin):
             x0, eps = (a * z - s * f) / n, (a * f + s * z) / n
         else:
             n = a + s
+            f = -f if self.config.invert_sigmas else f
             x0, eps = (z - s * f) / n, (z + a * f) / n
         if self.config.clip_sample:
             x0 = x0.clamp(-self.config.clip_sample_range, self.config.clip_sample_range)
@@ -436,12 +497,15 @@ class MergeScheduler(SchedulerMixin, ConfigMixin):
 
     def _levels_of(self, like: torch.Tensor, timesteps: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         times = torch.as_tensor(timesteps).to(like.device).reshape(-1)
+        checks.per_row(times, like)
         alpha, sigma = self._table.at(times)
         shape = [-1] + [1] * (like.dim() - 1)
         return alpha.to(like).view(shape), sigma.to(like).view(shape)
 
     def add_noise(self, original_samples: torch.Tensor, noise: torch.Tensor, timesteps: torch.Tensor) -> torch.Tensor:
         """alpha x0 + sigma noise at any timestep of the training, one for every sample."""
+        checks.states("original_samples", original_samples)
+        checks.states("noise", noise)  # of one row for several samples, too
         alpha, sigma = self._levels_of(original_samples, timesteps)
         return alpha * original_samples + sigma * noise
 
@@ -452,7 +516,7 @@ class MergeScheduler(SchedulerMixin, ConfigMixin):
     def get_velocity(self, sample: torch.Tensor, noise: torch.Tensor, timesteps: torch.Tensor) -> torch.Tensor:
         """What a v_prediction (or flow) network should say about a sample and its noise."""
         if self.config.flow:
-            return noise - sample
+            return sample - noise if self.config.invert_sigmas else noise - sample
         alpha, sigma = self._levels_of(sample, timesteps)
         return alpha * noise - sigma * sample
 
@@ -473,58 +537,7 @@ class MergeScheduler(SchedulerMixin, ConfigMixin):
 
     def to_stock_config(self) -> tuple[dict[str, Any], dict[str, list[float]]]:
         """The config of `to_stock` (what scheduler_config.json holds) and the arguments."""
-        times, alphas, sigmas = self._plan or (self.timesteps.tolist(), self._alphas, self._sigmas)
-        if self.config.clip_sample:
-            raise ValueError("clip_sample is on, which the schedulers with custom timesteps do not do; switch it off")
-        if self.config.flow:
-            if abs(sigmas[-1]) > 1e-7:
-                raise ValueError(f"the last jump lands at sigma {sigmas[-1]:g}, stock flow schedulers land at 0")
-            config = {
-                "_class_name": "FlowMatchEulerDiscreteScheduler",
-                "num_train_timesteps": self.config.num_train_timesteps,
-                "shift": 1.0,
-                "use_dynamic_shifting": False,
-            }
-            return config, {"sigmas": [float(s) for s in sigmas[:-1]]}
-        if alphas[0] <= 1e-6 * sigmas[0]:
-            raise ValueError(
-                "the noisiest level has no signal: stock schedulers with custom timesteps put a little signal in its place "
-                "and make other samples; begin at a level below it, or ship this scheduler"
-            )
-        first = self._table.at(torch.tensor([0]))
-        if sigmas[-1] <= 1e-7:
-            final = "zero"
-        elif math.isclose(sigmas[-1], float(first[1][0]), rel_tol=1e-4):
-            final = "sigma_min"
-        else:
-            raise ValueError(f"the last jump lands at sigma {sigmas[-1]:g}, stock schedulers land clean or at timestep 0")
-        keys = ("num_train_timesteps", "beta_start", "beta_end", "beta_schedule", "trained_betas", "rescale_betas_zero_snr")
-        config = {key: self.config[key] for key in keys}
-        config.update(prediction_type=self.config.prediction_type, final_sigmas_type=final, steps_offset=0)
-        whole = all(t == int(t) for t in times)
-        ratios = [s / a for a, s in zip(alphas, sigmas)][:-1]
-        table = self._table.at(torch.tensor(times, dtype=torch.int64 if whole else torch.float64))
-        of_times = (table[1].double() / table[0].double()).tolist()
-        if all(math.isclose(a, b, rel_tol=1e-5) for a, b in zip(ratios, of_times)):
-            if whole:
-                # Its first order is DDIM, in coordinates that keep the variance.
-                config.update(_class_name="DPMSolverMultistepScheduler", solver_order=1, algorithm_type="dpmsolver++")
-                return config, {"timesteps": [int(t) for t in times]}
-            arguments = {"timesteps": [float(t) for t in times]}
-        elif all(abs(self._table.timestep_of(r) - t) < 1e-2 for r, t in zip(ratios, times)):
-            arguments = {"sigmas": [*ratios, 0.0]}  # of which it finds these timesteps
-        else:
-            raise ValueError(
-                f"the plan's levels {[round(r, 4) for r in ratios]} are not those of its timesteps {times} (rounded, as "
-                "with Karras sigmas): no stock scheduler takes both; ship this one"
-            )
-        if final != "zero":
-            raise ValueError(
-                "the plan has fractional timesteps and does not land clean: no stock scheduler does both; ship this one"
-            )
-        # With "leading" the state begins as plain noise once it is scaled for the network.
-        config.update(_class_name="EulerDiscreteScheduler", interpolation_type="linear", timestep_spacing="leading")
-        return config, arguments
+        return stock_config(self)
 
     def stock_json(self) -> str:
         """The config of `to_stock` as text."""

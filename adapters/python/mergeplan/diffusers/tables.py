@@ -7,7 +7,9 @@ from typing import Any, Mapping
 
 import torch
 
-FLOW_CLASSES = ("FlowMatchEulerDiscreteScheduler", "FlowMatchHeunDiscreteScheduler", "FlowMatchLCMScheduler")
+FLOW_CLASSES = (
+    "FlowMatchEulerDiscreteScheduler", "FlowMatchHeunDiscreteScheduler", "FlowMatchLCMScheduler", "LTXEulerAncestralRFScheduler",
+)  # fmt: skip
 BETA_SCHEDULES = ("linear", "scaled_linear", "squaredcos_cap_v2", "sigmoid")
 
 
@@ -43,12 +45,26 @@ def make_betas(
         raise ValueError(f"beta_schedule {schedule!r} is unknown, expected one of {', '.join(BETA_SCHEDULES)}")
     if not zero_snr:
         return betas
-    # Shift and stretch the roots of alpha-bar so that the last one is 0 and the first one stays.
-    roots = torch.cumprod(1.0 - betas, 0).sqrt()
+    return betas_of(zero_terminal_snr(torch.cumprod(1.0 - betas, 0)))
+
+
+def zero_terminal_snr(bars: torch.Tensor) -> torch.Tensor:
+    """Shifts and stretches the roots of alpha-bar [count] so that the last one is 0 and the first one stays."""
+    roots = bars.sqrt()
     first, last = roots[0].clone(), roots[-1].clone()
-    bars = ((roots - last) * (first / (first - last))).square()
-    alphas = torch.cat([bars[:1], bars[1:] / bars[:-1]])
-    return 1 - alphas
+    return ((roots - last) * (first / (first - last))).square()
+
+
+def betas_of(bars: torch.Tensor) -> torch.Tensor:
+    """The betas [count] whose alpha-bar this is."""
+    return 1 - torch.cat([bars[:1], bars[1:] / bars[:-1]])
+
+
+def shifted_betas(betas: torch.Tensor, scale: float, zero_snr: bool) -> torch.Tensor:
+    """Betas [count] whose alpha-bar has its signal-to-noise ratio divided by `scale`, then zero terminal SNR (CogVideoX)."""
+    bars = torch.cumprod(1.0 - betas.double(), 0)
+    bars = bars / (scale + (1 - scale) * bars)
+    return betas_of(zero_terminal_snr(bars) if zero_snr else bars).float()
 
 
 class BetaTable:
@@ -108,10 +124,10 @@ class BetaTable:
 
 
 class FlowTable:
-    """z = (1 - s) x0 + s noise at timestep s * count."""
+    """z = (1 - s) x0 + s noise at timestep s * count, or (1 - s) * count where `inverted`."""
 
-    def __init__(self, count: int):
-        self._count = count
+    def __init__(self, count: int, inverted: bool = False):
+        self._count, self._inverted = count, inverted
 
     def __len__(self) -> int:
         return self._count
@@ -123,10 +139,10 @@ class FlowTable:
             raise ValueError(
                 f"timesteps from {float(timesteps.min()):g} to {float(timesteps.max()):g}, expected 0 to {self._count}"
             )
-        return 1 - sigma, sigma
+        return (sigma, 1 - sigma) if self._inverted else (1 - sigma, sigma)
 
     def timestep_of(self, sigma: float) -> float:
-        """s * count."""
+        """The timestep of s."""
         if not 0 < sigma <= 1:
             raise ValueError(f"sigma {sigma:g} is no level of a flow, expected more than 0, up to 1")
-        return sigma * self._count
+        return (1 - sigma if self._inverted else sigma) * self._count

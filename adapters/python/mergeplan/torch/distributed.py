@@ -27,8 +27,10 @@ def rank_and_world() -> tuple[int, int]:
 def _dtensor():
     if not torch.distributed.is_available():
         return ()
-    from torch.distributed.tensor import DTensor
-
+    try:
+        from torch.distributed.tensor import DTensor
+    except ImportError:  # before torch 2.5
+        from torch.distributed._tensor import DTensor
     return DTensor
 
 
