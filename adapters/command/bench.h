@@ -26,7 +26,8 @@ struct BenchArguments {
   std::vector<std::string> strategies = {"all"};
   std::string budget = "both";  // ParseBenchBudget
   int trials = 3;               // runs of each strategy, with the seeds seed, seed+1, ...
-  // What samples of network students are compared with; without data and folder nothing is.
+  // What samples of linear and network students are compared with; without data and folder nothing
+  // is.
   judge::JudgeOptions judge;
 };
 

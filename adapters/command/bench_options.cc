@@ -22,10 +22,12 @@ A plan file takes part when it was made for the same question. Exit codes: 0 don
 failed, 2 misuse, 3 stopped (Ctrl-C) with the rows that were finished.
 )";
 
-// What samples of network students are compared with.
+// What samples of linear and network students are compared with.
 void AddJudgeOptions(CLI::App* command, judge::JudgeOptions& a) {
   CLI::Option_group* group = command->add_option_group(
-      "samples", "Of network students: what their samples are compared with");
+      "samples",
+      "Of linear and network students: what their samples, decoded where --vae says how, are "
+      "compared with");
   group->add_option(
       "--judge", a.data,
       "Reference samples, as analyze reads them, or teacher: the teacher's, from other "
