@@ -4,6 +4,7 @@
 #include <archive_entry.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -129,8 +130,26 @@ absl::Status Encode(const std::string& name, absl::Span<const double> values, st
   return absl::OkStatus();
 }
 
-la_ssize_t AppendToString(archive*, void* target, const void* data, std::size_t size) {
-  static_cast<std::string*>(target)->append(static_cast<const char*>(data), size);
+// Where the bytes of an archive go; pieces come in the order of the file.
+struct Sink {
+  std::string bytes;
+  AtomicFile* file = nullptr;  // where `bytes` are put as soon as there are many; null: all stay
+  absl::Status status;         // of the file
+
+  bool Flush() {
+    status = file->Append(bytes);
+    bytes.clear();
+    return status.ok();
+  }
+};
+
+la_ssize_t AppendToSink(archive* zip, void* target, const void* data, std::size_t size) {
+  Sink& sink = *static_cast<Sink*>(target);
+  sink.bytes.append(static_cast<const char*>(data), size);
+  if (sink.file != nullptr && sink.bytes.size() >= kChunk && !sink.Flush()) {
+    archive_set_error(zip, EIO, "%s", std::string(sink.status.message()).c_str());
+    return -1;
+  }
   return static_cast<la_ssize_t>(size);
 }
 
@@ -256,9 +275,9 @@ void NpzWriter::Add(std::string name, const std::vector<std::int64_t>& shape,
   if (status_.ok()) entries_.push_back(std::move(entry));
 }
 
-absl::StatusOr<std::string> NpzWriter::Bytes() const {
+// Entry by entry into the Sink behind `target`.
+absl::Status NpzWriter::Emit(void* target) const {
   MP_RETURN_IF_ERROR(status_);
-  std::string out;
   const std::unique_ptr<archive, int (*)(archive*)> zip(archive_write_new(), &archive_write_free);
   const std::unique_ptr<archive_entry, void (*)(archive_entry*)> entry(archive_entry_new(),
                                                                        &archive_entry_free);
@@ -270,7 +289,7 @@ absl::StatusOr<std::string> NpzWriter::Bytes() const {
   if (zip == nullptr || entry == nullptr || archive_write_set_format_zip(zip.get()) != ARCHIVE_OK ||
       archive_write_zip_set_compression_store(zip.get()) != ARCHIVE_OK ||
       archive_write_set_bytes_in_last_block(zip.get(), 1) != ARCHIVE_OK ||
-      archive_write_open(zip.get(), &out, nullptr, &AppendToString, nullptr) != ARCHIVE_OK) {
+      archive_write_open(zip.get(), target, nullptr, &AppendToSink, nullptr) != ARCHIVE_OK) {
     return fault();
   }
   for (const Entry& e : entries_) {
@@ -290,15 +309,30 @@ absl::StatusOr<std::string> NpzWriter::Bytes() const {
     }
   }
   if (archive_write_close(zip.get()) != ARCHIVE_OK) return fault();
-  return out;
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::string> NpzWriter::Bytes() const {
+  Sink sink;
+  MP_RETURN_IF_ERROR(Emit(&sink));
+  return std::move(sink.bytes);
 }
 
 absl::Status NpzWriter::Write(const std::string& path) const {
-  absl::StatusOr<std::string> bytes = Bytes();
-  if (!bytes.ok()) {
-    return absl::Status(bytes.status().code(), absl::StrCat(path, ": ", bytes.status().message()));
+  // A fault of the arrays comes before one of the file.
+  if (!status_.ok()) {
+    return absl::Status(status_.code(), absl::StrCat(path, ": ", status_.message()));
   }
-  return WriteFileAtomically(path, *bytes);
+  MP_ASSIGN_OR_RETURN(AtomicFile file, AtomicFile::Create(path));
+  Sink sink;
+  sink.file = &file;
+  const absl::Status emitted = Emit(&sink);
+  MP_RETURN_IF_ERROR(sink.status);
+  if (!emitted.ok()) {
+    return absl::Status(emitted.code(), absl::StrCat(path, ": ", emitted.message()));
+  }
+  if (!sink.Flush()) return sink.status;
+  return file.Commit();
 }
 
 }  // namespace mergeplan

@@ -38,11 +38,13 @@ class NpzWriter {
   enum class Type { kFloat64, kFloat32, kInt64, kUint8 };
   void Add(std::string name, const std::vector<std::int64_t>& shape,
            absl::Span<const double> values, Type type = Type::kFloat64);
-  // The bytes, and the same written to a file.
+  // The bytes, and the same written to a file piece by piece, without a copy of all of them.
   absl::StatusOr<std::string> Bytes() const;
   absl::Status Write(const std::string& path) const;
 
  private:
+  absl::Status Emit(void* target) const;
+
   struct Entry {
     std::string name;
     std::string npy;

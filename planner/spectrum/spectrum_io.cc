@@ -430,7 +430,6 @@ absl::Status WriteSpectrum(const Spectrum& spectrum, const std::string& path) {
     npz.Add("leading_errors", {k}, spectrum.leading_errors);
     npz.Add("leading_vectors", {k, d}, spectrum.leading_vectors);
   }
-  MP_ASSIGN_OR_RETURN(const std::string bytes, npz.Bytes());
   const std::string arrays = SpectrumArraysPath(path);
   if (!IsUtf8(FileName(arrays))) {
     return Invalid(
@@ -439,8 +438,9 @@ absl::Status WriteSpectrum(const Spectrum& spectrum, const std::string& path) {
                      "names the one with its arrays; give another name"));
   }
   MP_RETURN_IF_ERROR(CheckReplaceable(arrays, path));
-  MP_RETURN_IF_ERROR(WriteFileAtomically(arrays, bytes));
-  return WriteFileAtomically(path, TomlText(spectrum, arrays, Sha256(bytes)));
+  MP_RETURN_IF_ERROR(npz.Write(arrays));
+  MP_ASSIGN_OR_RETURN(const std::string hash, Sha256OfFile(arrays));
+  return WriteFileAtomically(path, TomlText(spectrum, arrays, hash));
 }
 
 absl::StatusOr<Spectrum> ReadSpectrum(const std::string& path) {
