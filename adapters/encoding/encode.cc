@@ -58,6 +58,7 @@ absl::StatusOr<EncodeResult> Encode(const EncodeArguments& arguments,
   }
   MP_ASSIGN_OR_RETURN(const LatentCache cache, LatentCache::Open(result.folder, description));
 
+  const auto started = std::chrono::steady_clock::now();
   const std::int64_t each = arguments.part_samples;
   const std::int64_t limit = arguments.limit.value_or(std::numeric_limits<std::int64_t>::max());
   std::optional<std::int64_t> total = source.size();
@@ -130,6 +131,8 @@ absl::StatusOr<EncodeResult> Encode(const EncodeArguments& arguments,
   }
   result.samples = seen;
   MP_ASSIGN_OR_RETURN(result.finished, cache.Finish(seen));
+  result.loop_seconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count();
   return result;
 }
 

@@ -44,6 +44,7 @@ struct EncodeResult {
   bool finished = false;     // latents.toml is written
   bool stopped = false;      // by Ctrl-C
   double seconds = 0;        // of encoding alone
+  double loop_seconds = 0;   // with reading and writing; not of loading the network
   std::string vae_kind, sha256;
   std::vector<std::int64_t> image_shape, latent_shape;  // of one sample
   bool grey_repeated = false;  // grey pictures for a network of several channels

@@ -29,14 +29,15 @@ def row(folder, name, words, threads):
         return []
     whole, theirs = (max(o["whole"] for o in ours), max(p["network"] for p in peer))
     ratio = statistics.median(o["whole"] / p["network"] for o, p in zip(ours, peer, strict=True))
-    return [f"| {words} | {peer[0]['parameters'] / 1e6:.2f} M | {threads} | {whole:.4g} | {theirs:.4g} | {whole / theirs:.2f} × | {ratio:.2f} × |"]
+    start = min(o["start"] for o in ours)
+    return [f"| {words} | {peer[0]['parameters'] / 1e6:.2f} M | {threads} | {whole:.4g} | {theirs:.4g} | {whole / theirs:.2f} × | {ratio:.2f} × | {start:.2f} s |"]
 
 
 def main():
     folder, readme = sys.argv[1:]
     lines = [
-        "| encoder | parameters | threads | `mergeplan encode`, all of it | PyTorch, eager, network only | of the best | median of turns |",
-        "|---|---|---|---|---|---|---|",
+        "| encoder | parameters | threads | `mergeplan encode`, the whole loop | PyTorch, eager, network only | of the best | median of turns | start |",
+        "|---|---|---|---|---|---|---|---|",
     ]
     for name, words in NETWORKS:
         for threads in (1, 2):

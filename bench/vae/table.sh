@@ -40,7 +40,7 @@ if [ -e "$CIFAR" ]; then
   both tiny "$CIFAR" "$SHARED/reference/diffusers/vaes/tiny" "$SHARED/reference/diffusers/vaes/tiny" 3 64 512 16
   "$PEER" -c "import diffusers; diffusers.AutoencoderKL(block_out_channels=(128, 256, 512, 512), layers_per_block=2, latent_channels=4,
     down_block_types=('DownEncoderBlock2D',) * 4, up_block_types=('UpDecoderBlock2D',) * 4).save_pretrained('$WORK/large')"
-  both large "$CIFAR" "$WORK/large" "$WORK/large" 3 64 8 4
+  both large "$CIFAR" "$WORK/large" "$WORK/large" 3 64 16 4
   printf '%s\n' 'format = 1' "encoder = \"$SHARED/data/weights/taesd-flux2/encoder.ts\"" 'pixels = "0:1"' 'latent_channels = 32' \
     'reduction = 8' >"$WORK/taesd.toml"
   both taesd "$CIFAR" "$WORK/taesd.toml" "$SHARED/data/weights/taesd-flux2/net.py:encoder" 3 64 32 8
