@@ -25,6 +25,7 @@ struct InsideEnd {
 
   // By first level (row i, entry j) and by last level (row j, entry i).
   Plane s_first, s_last, q_first, q_last;
+  // Where the other blocks have a step at least.
   std::vector<std::vector<double>> prefix, suffix;
 };
 

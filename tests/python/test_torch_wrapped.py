@@ -35,21 +35,22 @@ def results(tmp_path_factory):
         log.seek(0)
         assert code == 0, f"process {rank}: {code}\n{log.read()[-3000:]}"
     return {
-        (kind, rank): torch.load(folder / f"result-{kind}-{rank}.pt") for kind in ("ddp", "fsdp2") for rank in range(2)
+        (kind, rank): torch.load(folder / f"result-{kind}-{rank}.pt") for kind in ("ddp", "fsdp2", "compiled") for rank in range(2)
     }
 
 
-@pytest.mark.parametrize("kind", ["ddp", "fsdp2"])
+@pytest.mark.parametrize("kind", ["ddp", "fsdp2", "compiled"])
 def test_two_processes_hold_one_student(results, kind):
     for a, b in zip(results[kind, 0]["parameters"], results[kind, 1]["parameters"]):
         assert torch.equal(a, b)
     assert torch.equal(results[kind, 0]["samples"], results[kind, 1]["samples"])
 
 
-def test_sharded_and_replicated_students_learn_the_same(results):
-    for a, b in zip(results["ddp", 0]["parameters"], results["fsdp2", 0]["parameters"]):
+@pytest.mark.parametrize("kind", ["fsdp2", "compiled"])
+def test_wrapped_in_another_way_students_learn_the_same(results, kind):
+    for a, b in zip(results["ddp", 0]["parameters"], results[kind, 0]["parameters"]):
         assert torch.allclose(a, b, atol=2e-5)
-    assert torch.allclose(results["ddp", 0]["samples"], results["fsdp2", 0]["samples"], atol=1e-3)
+    assert torch.allclose(results["ddp", 0]["samples"], results[kind, 0]["samples"], atol=1e-3)
 
 
 def test_two_processes_do_what_one_does_with_both_batches(results):

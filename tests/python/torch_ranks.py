@@ -31,6 +31,9 @@ def make(kind):
         wrapped = student
     else:
         wrapped = nn.parallel.DistributedDataParallel(student)
+    if kind == "compiled":
+        torch._dynamo.reset()
+        wrapped = torch.compile(wrapped, backend="aot_eager")
     distiller = MergeDistiller(plan, teacher, wrapped, prediction_type="v_prediction", updates=3)
     return distiller, wrapped, torch.optim.Adam(wrapped.parameters(), 1e-2)
 
@@ -83,7 +86,7 @@ def run(kind):
 def main():
     store = dist.FileStore(os.path.join(FOLDER, "store"), WORLD)
     dist.init_process_group("gloo", store=store, rank=RANK, world_size=WORLD)
-    for kind in ("ddp", "fsdp2"):
+    for kind in ("ddp", "fsdp2", "compiled"):
         run(kind)
     # Not a barrier: the process that leaves it first closes connections that the other may still read from.
     store.set(f"end-{RANK}", "1")
