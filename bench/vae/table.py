@@ -48,6 +48,7 @@ def main():
     for batch in sorted({b for b, _ in peaks}):
         memory.append(f"| {batch} | " + " | ".join(f"{peaks[batch, s]:.0f} MB" for s in (500, 2000, 8000)) + " |")
     tables = {
+        "note": [""],
         "machine": [f"{os.cpu_count()} cores, load {os.getloadavg()[1]:.1f} over the last five minutes, {datetime.date.today()}."],
         "throughput": lines,
         "script": [f"TAESD's TorchScript as Python runs it (`torch.jit.load`, its optimizer on): {', '.join(script)} thread(s)." if script else ""],
