@@ -121,14 +121,14 @@ absl::StatusOr<Schedule> ScheduleOfTables(const DiffusersTables& tables, const s
   s.spec = path;
   s.name = tables.class_name;
   s.prediction_type = tables.prediction_type;
+  s.data_scale = tables.level_kind == LevelKind::kEdm ? tables.sigma_data : 1.0;
+  s.notes = tables.notes;
   if (tables.inverted_flow) {
     s.prediction_type.clear();
     s.notes.push_back(
         "invert_sigmas: the network says x0 - eps, a flow with its sign turned; give its negative "
         "and call that flow");
   }
-  s.data_scale = tables.level_kind == LevelKind::kEdm ? tables.sigma_data : 1.0;
-  s.notes = tables.notes;
 
   // From the clean end; of equal levels the cleaner one stays, with the timestep that it has.
   Turned previous{};
