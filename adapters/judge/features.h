@@ -30,7 +30,8 @@ class Features {
 // float32 [B, C, H, W] of pixels 0..255 (rounded to whole ones), and gives [B, d] or [B, d, 1, 1];
 // empty: the classifier that comes with mergeplan. `shape` is that of the samples; INVALID_ARGUMENT
 // where a classifier is of others, and says what to do. With `resize` pictures of another size are
-// brought to the classifier's (bicubic, antialiased, rounded to whole pixels), and its name says so.
+// brought to the classifier's (bicubic, antialiased, rounded to whole pixels), and its name says
+// so.
 absl::StatusOr<std::unique_ptr<Features>> OpenFeatures(const std::string& path,
                                                        const std::vector<std::int64_t>& shape,
                                                        bool resize = false);

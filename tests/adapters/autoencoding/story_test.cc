@@ -45,10 +45,11 @@ TEST(MssimVaeStory, RunsFromBeginningToEnd) {
   const std::string table = ReadFile(out + "/table.md").value();
   EXPECT_THAT(table, HasSubstr("**mean**: 200 latents, basis pca"));
   EXPECT_THAT(table, HasSubstr("**mean-diagonal**: 200 latents, basis diagonal"));
-  for (const char* what : {"error of the operator against the surrogate",
-                           "decoded, from the teacher's samples for the same noise",
-                           "decoded, Frechet distance"}) {
-    EXPECT_THAT(table, HasSubstr(std::string("| ") + what + "; the same updates in all | 10 | 20 |"));
+  for (const char* what :
+       {"error of the operator against the surrogate",
+        "decoded, from the teacher's samples for the same noise", "decoded, Frechet distance"}) {
+    EXPECT_THAT(table,
+                HasSubstr(std::string("| ") + what + "; the same updates in all | 10 | 20 |"));
   }
   EXPECT_THAT(table, HasSubstr("| BOOT | "));
   EXPECT_THAT(ReadFile(out + "/mean/analysis.html").value(), HasSubstr("<h2>Covariance</h2>"));
