@@ -132,6 +132,12 @@ absl::StatusOr<Scheduler> FindScheduler(const std::string& spec, const std::stri
   MP_ASSIGN_OR_RETURN(DiffusersTables tables, read(1));
   out.steps = tables.num_train_timesteps;
   MP_ASSIGN_OR_RETURN(tables, read(out.steps));
+  if (tables.inverted_flow) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(path,
+                     ": invert_sigmas is true: its networks say x0 - eps, a flow with its "
+                     "sign turned, which is not trained here; expected a config without it"));
+  }
   out.class_name = tables.class_name;
   MP_ASSIGN_OR_RETURN(out.prediction, network::ParsePrediction(tables.prediction_type));
   if (prediction == "flow" || prediction == "flow_prediction") {

@@ -156,6 +156,13 @@ std::optional<SchedulerFacts> FindScheduler(const std::string& folder) {
       facts.fault = std::string(tables.status().message());
       return facts;
     }
+    if (tables->inverted_flow) {
+      facts.fault = absl::StrCat(facts.file,
+                                 ": invert_sigmas is true: networks of such schedulers say x0 - "
+                                 "eps, a flow with its sign turned, which is not known here; "
+                                 "expected a scheduler without it");
+      return facts;
+    }
     const auto config = ParseJson(*text, facts.file);
     for (const char* key : {"clip_sample", "thresholding"}) {
       if (config.ok() && config->is_object() && config->contains(key) &&

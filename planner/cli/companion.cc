@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -127,6 +128,8 @@ int RunChild(const Companion& companion, const std::vector<std::string>& words,
   }
   ::fcntl(finished[0], F_SETFL, O_NONBLOCK);
   std::fflush(nullptr);
+  // What comes before Forward is in place waits for it.
+  std::optional<HoldInterrupts> hold(std::in_place);
   g_child = ::fork();
   if (g_child < 0) {
     std::fprintf(stderr, "mergeplan %s: no child process could be made: %s\n", command.c_str(),
@@ -140,6 +143,9 @@ int RunChild(const Companion& companion, const std::vector<std::string>& words,
     ::close(finished[0]);
     if (options.output >= 0) ::dup2(options.output, STDOUT_FILENO);
     ::setenv(kFinishedVariable, std::to_string(finished[1]).c_str(), 1);
+    ::signal(SIGINT, SIG_DFL);
+    ::signal(SIGTERM, SIG_DFL);
+    hold.reset();
     ::execv(path.c_str(), arguments.data());
     std::fprintf(stderr, "mergeplan %s: %s could not be started: %s\n", command.c_str(),
                  path.c_str(), std::strerror(errno));
@@ -155,6 +161,7 @@ int RunChild(const Companion& companion, const std::vector<std::string>& words,
   struct sigaction before[2] = {};
   ::sigaction(SIGINT, &action, &before[0]);
   ::sigaction(SIGTERM, &action, &before[1]);
+  hold.reset();
   int status = 0;
   while (::waitpid(g_child, &status, 0) < 0 && errno == EINTR) {
   }

@@ -185,7 +185,7 @@ TEST_F(TrainVae, SaysWhatIsWrong) {
   a.size = "4";
   EXPECT_THAT(fault(a, 1), HasSubstr("window"));
   a.size = "big";
-  EXPECT_THAT(fault(a, 1), HasSubstr("--size big"));
+  EXPECT_THAT(fault(a, 2), HasSubstr("--size big"));
   WriteArray("three.npz", {5, 3, 16, 16}, std::vector<double>(5 * 3 * 256, 0.5));
   a = arguments_;
   a.data = File("three.npz");

@@ -275,10 +275,10 @@ TEST_F(TrainTeacher, RefusesWhatItCannotDo) {
   refused(a, 2, "--data: is missing");
   a = arguments_;
   a.schedule.reset();
-  refused(a, 1, "--schedule: is missing");
+  refused(a, 2, "--schedule: is missing");
   a = arguments_;
   a.prediction = "flow";
-  refused(a, 1, "--prediction flow");
+  refused(a, 2, "--prediction flow");
   a = arguments_;
   a.training["lr"] = "fast";
   refused(a, 2, "--lr fast");

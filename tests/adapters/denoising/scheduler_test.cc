@@ -90,6 +90,10 @@ TEST(TeacherScheduler, SaysWhatDoesNotGoTogether) {
   EXPECT_THAT(message(file("{"), ""), HasSubstr("s.json"));
   EXPECT_THAT(message(file(R"({"_class_name": "EulerDiscreteScheduler"})"), ""),
               HasSubstr("EulerDiscreteScheduler"));
+  EXPECT_THAT(message(file(R"({"_class_name": "FlowMatchEulerDiscreteScheduler",
+                               "invert_sigmas": true})"),
+                      ""),
+              HasSubstr("invert_sigmas is true"));
   // Zero terminal SNR and epsilon.
   const std::string zero = R"({"_class_name": "DDIMScheduler", "timestep_spacing": "trailing",
                               "rescale_betas_zero_snr": true})";
