@@ -108,7 +108,7 @@ def test_wrong_input_is_named_and_adds_nothing():
         mergeplan.Spectrum.from_moments(LatentMoments())
     with pytest.raises(ValueError, match="of 1 samples"):
         mergeplan.Spectrum.from_moments(moments_of([latents(1)]))
-    with pytest.raises(ValueError, match="is a list without count"):
+    with pytest.raises(ValueError, match="is a list without shape, mean, m2"):
         mergeplan.Spectrum.from_moments([1, 2])
     with pytest.raises(ValueError, match="m2 is -1 in dimension 0"):
         mergeplan.Spectrum.from_moments({"count": 3, "shape": (1,), "mean": [0], "m2": [-1]})
