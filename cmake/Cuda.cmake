@@ -11,6 +11,8 @@
 # statically and looks for the driver when it is first used, so a program starts without either.
 #
 # mergeplan_cuda_object(OUT FILE.cu) compiles one file and sets OUT to the object.
+# mergeplan_cuda_sources(OUT KERNELS FILE.cu BACKEND FILE.cc STAND_IN FILE.cc) sets OUT to what a library with kernels consists of:
+# the object and the backend that starts it or, without CUDA, the stand-in that says there is no device.
 
 set(MERGEPLAN_CUDA AUTO CACHE STRING "CUDA kernels in the search: AUTO, ON or OFF")
 set_property(CACHE MERGEPLAN_CUDA PROPERTY STRINGS AUTO ON OFF)
@@ -87,4 +89,14 @@ function(mergeplan_cuda_object out file)
     VERBATIM)
   set_source_files_properties("${object}" PROPERTIES EXTERNAL_OBJECT ON GENERATED ON)
   set(${out} "${object}" PARENT_SCOPE)
+endfunction()
+
+function(mergeplan_cuda_sources out)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "KERNELS;BACKEND;STAND_IN" "")
+  if(MERGEPLAN_HAVE_CUDA)
+    mergeplan_cuda_object(object "${arg_KERNELS}")
+    set(${out} "${arg_BACKEND}" "${object}" PARENT_SCOPE)
+  else()
+    set(${out} "${arg_STAND_IN}" PARENT_SCOPE)
+  endif()
 endfunction()

@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "adapters/runtime/arguments.h"
 #include "planner/base/file.h"
+#include "planner/base/leftover.h"
 #include "planner/base/status_macros.h"
 #include "planner/base/utf8.h"
 #include "planner/runs/table_reader.h"
@@ -34,10 +35,6 @@ constexpr std::pair<const char*, std::int64_t TrainInfo::*> kCounts[] = {
     {"parameters", &TrainInfo::parameters},
     {"updates", &TrainInfo::updates},
     {"skipped", &TrainInfo::skipped}};
-
-bool IsLeftover(const std::string& name) {
-  return name == "lock" || name[0] == '.' || IsHalfWritten(name);
-}
 
 }  // namespace
 

@@ -13,6 +13,7 @@
 #include "absl/strings/str_join.h"
 #include "adapters/encoding/half.h"
 #include "planner/base/file.h"
+#include "planner/base/leftover.h"
 #include "planner/base/status_macros.h"
 #include "planner/data/safetensors.h"
 #include "planner/runs/table_reader.h"
@@ -133,7 +134,7 @@ absl::StatusOr<LatentCache> LatentCache::Open(const std::string& folder,
           folder, ": holds ", name, " but no ", kDescriptionFile,
           ", so that nobody knows what it is of; remove the folder, or name another with -o"));
     }
-    if (name.find(".tmp-") != std::string::npos) continue;
+    if (IsLeftover(name)) continue;
     return absl::FailedPreconditionError(
         absl::StrCat("-o ", folder, ": is no folder of latents but holds '", name,
                      "'; nothing was changed; give a new or an empty folder"));

@@ -20,6 +20,7 @@
 #include "adapters/encoding/share.h"
 #include "adapters/runtime/signals.h"
 #include "planner/base/status_macros.h"
+#include "planner/base/write_all.h"
 #include "planner/data/npy.h"
 #include "planner/data/shard.h"
 
@@ -33,16 +34,7 @@ class Sink {
   explicit Sink(int descriptor) : descriptor_(descriptor) {}
 
   absl::Status Write(std::string_view bytes) const {
-    while (!bytes.empty()) {
-      const ssize_t n = ::write(descriptor_, bytes.data(), bytes.size());
-      if (n < 0 && errno == EINTR) continue;
-      if (n <= 0) {
-        return absl::ErrnoToStatus(n < 0 ? errno : ENOSPC,
-                                   absl::StrCat(kName, ": the latents cannot be written"));
-      }
-      bytes.remove_prefix(static_cast<std::size_t>(n));
-    }
-    return absl::OkStatus();
+    return WriteAll(descriptor_, bytes, absl::StrCat(kName, ": the latents cannot be written"));
   }
 
   // Blocks for `bytes` more, so that a full disk is found before hours of work. The size stays what

@@ -11,12 +11,11 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "planner/base/leftover.h"
 
 namespace mergeplan {
 
 namespace fs = std::filesystem;
-
-bool IsHalfWritten(std::string_view name) { return name.find(".tmp-") != std::string_view::npos; }
 
 absl::StatusOr<FolderLock> FolderLock::Take(const std::string& path, std::string_view whose) {
   const std::string lock = path + "/lock";

@@ -7,9 +7,6 @@
 
 namespace mergeplan {
 
-// What a write beside leaves when the program is killed before it renames.
-bool IsHalfWritten(std::string_view name);
-
 // Keeps two programs out of one folder, until it goes.
 class FolderLock {
  public:

@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "adapters/runtime/arguments.h"
+#include "planner/base/leftover.h"
 #include "planner/base/status_macros.h"
 
 namespace mergeplan {
@@ -45,7 +46,7 @@ absl::Status CheckNewFolder(const std::string& path) {
   }
   for (const auto& entry : std::filesystem::directory_iterator(path, error)) {
     const std::string name = entry.path().filename().string();
-    if (name.find(".tmp-") != std::string::npos) continue;
+    if (IsLeftover(name)) continue;
     return Misuse(absl::StrCat(path, ": holds '", name,
                                "'; nothing was changed; give a new or an empty folder"));
   }

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "adapters/runtime/arguments.h"
 #include "planner/base/file.h"
+#include "planner/base/leftover.h"
 #include "planner/base/status_macros.h"
 
 namespace mergeplan {
@@ -16,9 +17,8 @@ namespace {
 namespace fs = std::filesystem;
 
 // What may lie in a folder in which a run was about to begin.
-bool IsLeftover(const std::string& name) {
-  return name == "lock" || absl::StartsWith(name, "plan.") || absl::StartsWith(name, "plan-") ||
-         absl::StartsWith(name, ".") || IsHalfWritten(name);
+bool IsOfABeginning(const std::string& name) {
+  return absl::StartsWith(name, "plan.") || absl::StartsWith(name, "plan-") || IsLeftover(name);
 }
 
 // What only a run that had its run.toml leaves.
@@ -69,7 +69,7 @@ absl::Status RunFolder::Check(const std::string& path, bool resume) {
   std::error_code error;
   for (const auto& entry : fs::directory_iterator(path, error)) {
     const std::string name = entry.path().filename().string();
-    if (!IsLeftover(name)) {
+    if (!IsOfABeginning(name)) {
       return Misuse(absl::StrCat("-o ", path, ": is no run's folder but holds '", name,
                                  "'; nothing was changed; give a new or an empty folder"));
     }

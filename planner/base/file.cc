@@ -16,6 +16,7 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "planner/base/status_macros.h"
+#include "planner/base/write_all.h"
 
 namespace mergeplan {
 namespace {
@@ -47,19 +48,6 @@ void SyncFolderOf(const std::string& path) {
   if (fd < 0) return;
   ::fsync(fd);
   ::close(fd);
-}
-
-// Writes everything. Errors name `path`, which need not be the open file's own name.
-absl::Status WriteAll(int fd, std::string_view bytes, const std::string& path) {
-  while (!bytes.empty()) {
-    const ssize_t n = ::write(fd, bytes.data(), bytes.size());
-    if (n >= 0) {
-      bytes.remove_prefix(static_cast<size_t>(n));
-    } else if (errno != EINTR) {
-      return absl::ErrnoToStatus(errno, absl::StrCat(path, ": writing failed"));
-    }
-  }
-  return absl::OkStatus();
 }
 
 class Sha256Stream {
@@ -143,7 +131,9 @@ AtomicFile::~AtomicFile() {
   if (!beside_.empty()) ::unlink(beside_.c_str());
 }
 
-absl::Status AtomicFile::Append(std::string_view bytes) { return WriteAll(fd_, bytes, path_); }
+absl::Status AtomicFile::Append(std::string_view bytes) {
+  return WriteAll(fd_, bytes, absl::StrCat(path_, ": writing failed"));
+}
 
 absl::Status AtomicFile::Commit() {
   const bool renames = !beside_.empty();

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "planner/base/write_all.h"
 
 namespace mergeplan {
 
@@ -41,16 +42,7 @@ UnnamedFile::~UnnamedFile() {
 }
 
 absl::Status UnnamedFile::Append(std::string_view bytes) {
-  while (!bytes.empty()) {
-    const ssize_t n = ::write(fd_, bytes.data(), bytes.size());
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) {
-      return absl::ErrnoToStatus(n < 0 ? errno : ENOSPC,
-                                 absl::StrCat(folder_, ": a file there cannot be written on"));
-    }
-    bytes.remove_prefix(static_cast<std::size_t>(n));
-  }
-  return absl::OkStatus();
+  return WriteAll(fd_, bytes, absl::StrCat(folder_, ": a file there cannot be written on"));
 }
 
 absl::Status UnnamedFile::Read(std::int64_t offset, absl::Span<char> out) const {

@@ -1,16 +1,12 @@
 """Moments summed by torch, in one process and in several, against one pass of the planner."""
 
-import subprocess
-import sys
-from pathlib import Path
-
 import mergeplan
 import numpy as np
 import pytest
 import torch
 from mergeplan.torch import LatentMoments
 
-HERE = Path(__file__).parent
+from processes import run_ranks
 
 
 def latents(n=600, offset=0.0, dtype=torch.float32):
@@ -116,36 +112,8 @@ def test_wrong_input_is_named_and_adds_nothing():
         mergeplan.Spectrum.from_moments({"count": 2.5, "shape": (1,), "mean": [0], "m2": [1]})
 
 
-RANK = """
-import sys
-import torch
-import torch.distributed as dist
-from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
-sys.path.insert(0, sys.argv[1])
-from mergeplan.torch import LatentMoments
-from test_torch_moments import latents
-rank, world, folder = int(sys.argv[2]), 3, sys.argv[4]
-dist.init_process_group("gloo", init_method="file://" + folder + "/store", rank=rank, world_size=world)
-data = TensorDataset(latents())  # 600 samples, 200 for each
-moments = LatentMoments()
-for (x,) in DataLoader(data, batch_size=64, sampler=DistributedSampler(data, shuffle=True)):
-    moments.update(x)
-moments.all_reduce()
-few = LatentMoments(covariance=False)  # one process has nothing
-if rank != 1:
-    few.update(latents()[rank * 300 // 2 : (rank + 2) * 300 // 2])
-few.all_reduce()
-torch.save([moments.state_dict(), few.state_dict()], f"{folder}/{rank}.pt")
-dist.destroy_process_group()
-"""
-
-
 def test_processes_with_a_distributed_sampler(tmp_path):
-    command = [sys.executable, "-c", RANK, str(HERE)]
-    running = [subprocess.Popen([*command, str(rank), "3", str(tmp_path)], stderr=subprocess.PIPE) for rank in range(3)]
-    for process in running:
-        _, errors = process.communicate(timeout=200)
-        assert process.returncode == 0, errors.decode()[-3000:]
+    run_ranks("moments_ranks.py", 3, tmp_path)
     (whole, few), *others = [torch.load(tmp_path / f"{rank}.pt") for rank in range(3)]
     for other, other_few in others:
         assert all(torch.equal(whole[name], other[name]) for name in ("mean", "m2", "m3", "m4", "comoment"))

@@ -1,39 +1,20 @@
 """mergeplan.torch under DistributedDataParallel, FSDP2, torch.compile and accelerate."""
 
 import copy
-import os
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 import torch
 
 import torch_cases as cases
 from mergeplan.torch import MergeDistiller
-
-HERE = Path(__file__).parent
+from processes import run_ranks
 
 
 @pytest.fixture(scope="module")
 def results(tmp_path_factory):
     """What two processes end with, by kind of wrapper."""
     folder = tmp_path_factory.mktemp("ranks")
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join([str(HERE), *sys.path])}
-    running = []
-    for rank in range(2):
-        command = [sys.executable, str(HERE / "torch_ranks.py"), str(rank), "2", str(folder)]
-        log = open(folder / f"log-{rank}.txt", "w+")
-        running.append((log, subprocess.Popen(command, stdout=log, stderr=log, env=environment)))
-    for rank, (log, process) in enumerate(running):
-        try:
-            code = process.wait(timeout=200)
-        except subprocess.TimeoutExpired:
-            code = "no end after 200 s"
-            for _, other in running:
-                other.kill()
-        log.seek(0)
-        assert code == 0, f"process {rank}: {code}\n{log.read()[-3000:]}"
+    run_ranks("torch_ranks.py", 2, folder)
     return {
         (kind, rank): torch.load(folder / f"result-{kind}-{rank}.pt") for kind in ("ddp", "fsdp2", "compiled") for rank in range(2)
     }
