@@ -7,6 +7,12 @@
 #include "absl/strings/str_format.h"
 
 namespace mergeplan {
+namespace {
+
+// Of 2 s n: beyond it products with it overflow (gamma is 0 from 1e3 on).
+constexpr double kMostExponent = 1e290;
+
+}  // namespace
 
 Budget Budget::Flow(double train_time) {
   Budget budget;
@@ -56,9 +62,16 @@ Budget Budget::SharedOver(int merges, int total_merges) const {
 
 absl::Status Budget::Validate(double largest_n) const {
   if (!sgd) {
-    if (std::isfinite(train_time) && train_time > 0) return absl::OkStatus();
-    return absl::InvalidArgumentError(
-        absl::StrFormat("train time is %g, expected a positive, finite number", train_time));
+    if (!std::isfinite(train_time) || train_time <= 0) {
+      return absl::InvalidArgumentError(
+          absl::StrFormat("train time is %g, expected a positive, finite number", train_time));
+    }
+    if (!(train_time * std::max(1.0, largest_n) <= kMostExponent)) {
+      return absl::InvalidArgumentError(absl::StrFormat(
+          "train time is %g, expected at most %.6g: more than any training, and numbers end there",
+          train_time, kMostExponent / std::max(1.0, largest_n)));
+    }
+    return absl::OkStatus();
   }
   if (!std::isfinite(lr) || lr <= 0) {
     return absl::InvalidArgumentError(

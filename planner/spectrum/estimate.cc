@@ -140,10 +140,7 @@ absl::Status EstimateDiagonal(SampleSource& source, const EstimateOptions& optio
 }
 
 absl::StatusOr<Spectrum> Estimate(SampleSource& source, const EstimateOptions& options) {
-  if (!(options.confidence > 0 && options.confidence < 1)) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "confidence is ", options.confidence, "; expected a number between 0 and 1, such as 0.95"));
-  }
+  MP_RETURN_IF_ERROR(CheckConfidence(options.confidence));
   MP_ASSIGN_OR_RETURN(const int d, CheckedDimensions(source.shape(), options.want_covariance));
   const Kernels& kernels = options.kernels != nullptr ? *options.kernels : BestKernels();
   const int threads = ThreadCount(options.threads);

@@ -4,17 +4,24 @@
 #include <cmath>
 #include <cstddef>
 #include <new>
+#include <numeric>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "planner/base/status_macros.h"
 #include "planner/spectrum/finish.h"
+#include "planner/spectrum/intervals.h"
 
 namespace mergeplan {
 namespace {
 
 constexpr double kAgree = 1e-9;
+// By how much moments may break the inequalities of Cauchy and Schwarz: those of single precision
+// do so by rounding.
+constexpr double kInequality = 1e-3;
+// By how much the eigenvalues, those below zero taken as zero, may miss the trace.
+constexpr double kTrace = 1e-6;
 
 absl::Status CheckSize(const char* what, std::size_t found, std::size_t expected) {
   if (found == expected) return absl::OkStatus();
@@ -31,6 +38,27 @@ absl::Status CheckFinite(const char* what, const std::vector<double>& values, bo
     if (never_negative && values[i] < 0) {
       return absl::InvalidArgumentError(absl::StrCat(what, " is ", values[i], " in dimension ", i,
                                                      ", expected no number below 0"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+// n sum x^4 >= (sum x^2)^2 and (sum x^3)^2 <= sum x^2 sum x^4 hold for whatever samples there are.
+absl::Status CheckPowers(const CentralMoments& moments) {
+  const double n = static_cast<double>(moments.count);
+  for (std::size_t i = 0; i < moments.m4.size(); ++i) {
+    const double m2 = moments.m2[i], m3 = moments.m3[i], m4 = moments.m4[i];
+    if (!(m2 > 0) || !std::isfinite(m4 / m2 / m2)) continue;
+    if (n * (m4 / m2 / m2) < 1 - kInequality) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "m4 is ", m4, " in dimension ", i, ", expected at least m2^2 / count, ", m2 * (m2 / n),
+          ": sums of fourth powers of the deviations from the mean, not divided by count"));
+    }
+    if (std::abs(m3) / std::sqrt(m2) > std::sqrt(m4) * (1 + kInequality)) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "m3 is ", m3, " in dimension ", i, ", expected at most sqrt(m2 m4), ",
+          std::sqrt(m2) * std::sqrt(m4),
+          ", in size: sums of third powers of the deviations from the mean, not divided by count"));
     }
   }
   return absl::OkStatus();
@@ -55,13 +83,22 @@ absl::Status CheckComoment(const CentralMoments& moments) {
           ", ", i, "), or numbers that are not finite; expected a symmetric matrix"));
     }
   }
+  for (std::size_t i = 0; i < d; ++i) {
+    for (std::size_t j = 0; j < i; ++j) {
+      const double most = std::sqrt(c[i * d + i]) * std::sqrt(c[j * d + j]);
+      if (std::abs(c[i * d + j]) <= most * (1 + kInequality) + kAgree * largest) continue;
+      return absl::InvalidArgumentError(
+          absl::StrCat("comoment has ", c[i * d + j], " at (", i, ", ", j, "), expected at most ",
+                       most, " in size, the root of the product of the diagonal's entries there"));
+    }
+  }
   return absl::OkStatus();
 }
 
 absl::Status Check(const CentralMoments& moments) {
   if (moments.count < 2 || moments.count > kMostSamples) {
     return absl::InvalidArgumentError(
-        absl::StrCat("moments of ", moments.count, " samples, expected at least 2"));
+        absl::StrCat("moments of ", moments.count, " samples, expected 2 to ", kMostSamples));
   }
   const std::size_t d = moments.mean.size();
   std::int64_t values = 1;
@@ -81,12 +118,14 @@ absl::Status Check(const CentralMoments& moments) {
   MP_RETURN_IF_ERROR(CheckFinite("m2", moments.m2, true));
   MP_RETURN_IF_ERROR(CheckFinite("m3", moments.m3, false));
   MP_RETURN_IF_ERROR(CheckFinite("m4", moments.m4, true));
+  MP_RETURN_IF_ERROR(CheckPowers(moments));
   if (moments.comoment.empty()) return absl::OkStatus();
   MP_RETURN_IF_ERROR(CheckSize("comoment", moments.comoment.size(), d * d));
   return CheckComoment(moments);
 }
 
 absl::StatusOr<Spectrum> FromMoments(CentralMoments moments, const EstimateOptions& options) {
+  MP_RETURN_IF_ERROR(CheckConfidence(options.confidence));
   MP_RETURN_IF_ERROR(Check(moments));
   const int most = moments.comoment.empty() ? kMaxDiagonalDimensions : kMaxDimensions;
   if (moments.mean.size() > static_cast<std::size_t>(most)) {
@@ -122,7 +161,19 @@ absl::StatusOr<Spectrum> FromMoments(CentralMoments moments, const EstimateOptio
     finish.want_pca = finish.want_dct = false;
     for (const double m2 : moments.m2) out.diagonal.variances.push_back(m2 / (n - 1));
   }
+  double trace = 0;
+  for (std::size_t i = 0; i < out.mean.size() && out.has_covariance(); ++i) {
+    trace += out.covariance[i * out.mean.size() + i];
+  }
   MP_RETURN_IF_ERROR(FinishSpectrum(out, finish, nullptr));
+  if (out.has_pca()) {
+    const double found = std::accumulate(out.pca.variances.begin(), out.pca.variances.end(), 0.0);
+    if (std::abs(found - trace) > kTrace * trace) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "comoment has directions of negative variance, ", (trace - found) / 2,
+          " in all, expected sums of products of the samples' deviations, which have none"));
+    }
+  }
   return out;
 }
 

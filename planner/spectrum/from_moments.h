@@ -31,8 +31,9 @@ void AddMoments(const CentralMoments& b, CentralMoments& a);
 // Of `options` those count that FinishSpectrum takes, and source, scaling, parts and confidence.
 // INVALID_ARGUMENT, naming what and where, for fewer than 2 samples, sizes that do not fit, numbers
 // that are not finite, sums of squares below zero, a comoment whose diagonal is not m2 (to 1e-9) or
-// that is not symmetric (to 1e-9 of its largest value), and a shrinkage that needs what is missing;
-// RESOURCE_EXHAUSTED.
+// that is not symmetric (to 1e-9 of its largest value), moments that no samples have (m4 below
+// m2^2 / count, m3^2 above m2 m4, directions of negative variance), a confidence outside (0, 1),
+// and a shrinkage that needs what is missing; RESOURCE_EXHAUSTED.
 absl::StatusOr<Spectrum> SpectrumFromMoments(CentralMoments moments,
                                              const EstimateOptions& options);
 

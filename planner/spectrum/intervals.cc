@@ -4,7 +4,15 @@
 #include <cmath>
 #include <cstddef>
 
+#include "absl/strings/str_cat.h"
+
 namespace mergeplan {
+
+absl::Status CheckConfidence(double confidence) {
+  if (confidence > 0 && confidence < 1) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "confidence is ", confidence, "; expected a number between 0 and 1, such as 0.95"));
+}
 
 double NormalQuantile(double confidence) {
   // By bisection.

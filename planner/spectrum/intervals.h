@@ -3,9 +3,13 @@
 #include <cstdint>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "planner/spectrum/spectrum.h"
 
 namespace mergeplan {
+
+// INVALID_ARGUMENT for what is no share between 0 and 1.
+absl::Status CheckConfidence(double confidence);
 
 // z with P(|N(0,1)| < z) = confidence, 0 < confidence < 1.
 double NormalQuantile(double confidence);

@@ -94,7 +94,8 @@ def test_inverted_flows_without_a_plan_and_with_sigmas():
     dict(snr_shift_scale=3.0, rescale_betas_zero_snr=True, prediction_type="v_prediction"),
 ], ids=str)  # fmt: skip
 def test_cogvideox_shifts_its_table(name, options):
-    options = {**options, "timestep_spacing": "trailing", "clip_sample": False}
+    # clip_sample is an entry that these classes have and do not look at.
+    options = {**options, "timestep_spacing": "trailing", "clip_sample": True, "clip_sample_range": 0.1}
     scheduler = diffusers.CogVideoXDDIMScheduler(**options)
     config = {**scheduler.config, "_class_name": name}
     schedule = mergeplan.Schedule.from_diffusers(config, 10)
@@ -179,8 +180,15 @@ def test_a_config_changed_by_hand_is_refused(tmp_path):
                     dict(rescale_betas_zero_snr=True), dict(num_train_timesteps=1001)):  # fmt: skip
         with pytest.raises(ValueError, match="changed after it was made.*jump_checksum|made for another schedule|zero terminal SNR"):
             changed(**entries)
+    for entries in (dict(clip_sample=True), dict(clip_sample=True, clip_sample_range=2.0)):
+        with pytest.raises(ValueError, match="changed after it was made.*clipping"):
+            changed(**entries)
+    with pytest.raises(ValueError, match="has a jump_checksum and no jump_timesteps"):
+        changed(jump_timesteps=None, jump_alphas=None, jump_sigmas=None)
     # What does not move the jumps may change, and who means the change takes the sum out.
-    assert changed(clip_sample=True).config.clip_sample
+    assert changed(steps_offset=1).config.steps_offset == 1
+    assert changed(clip_sample=True, jump_checksum=None).config.clip_sample
+    assert MergeScheduler.from_pretrained(tmp_path, clip_sample=True, jump_checksum=None).config.clip_sample
     assert changed(prediction_type="v_prediction", jump_checksum=None).config.prediction_type == "v_prediction"
     assert len(changed(**fewer, jump_checksum=None).timesteps) == 3
     # In code a change is meant.
@@ -257,3 +265,16 @@ def test_wrong_arguments_are_named():
     ]:
         with pytest.raises((ValueError, TypeError), match=words):
             call()
+
+
+@pytest.mark.parametrize("old, entry", [
+    (diffusers.FlowMatchEulerDiscreteScheduler(stochastic_sampling=True), "stochastic_sampling"),
+    (diffusers.DDIMScheduler(thresholding=True), "thresholding"),
+], ids=str)  # fmt: skip
+def test_what_is_not_taken_over_is_said(monkeypatch, old, entry):
+    from mergeplan.diffusers import translate
+
+    said = []
+    monkeypatch.setattr(translate.logger, "warning", said.append)
+    MergeScheduler.from_config(old)
+    assert len(said) == 1 and said[0].startswith(f"{entry} of the old scheduler is not taken over")

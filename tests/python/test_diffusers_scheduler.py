@@ -375,3 +375,23 @@ def test_plans_of_real_configs(name):
             assert float((a - b).abs().max()) <= 1e-5 * max(1.0, float(a.abs().max())), (change, steps)
             repeated += 1
     assert repeated >= (8 if name in NAMES else 3)
+
+
+def test_jumps_land_on_the_next_timestep_where_ddim_misses_it():
+    """1000 timesteps in 7 trailing steps: DDIM moves by 142 of them each time, its next timestep is 143 away."""
+    old = DDIMScheduler(timestep_spacing="trailing", clip_sample=False)
+    ours = MergeScheduler.from_config(old.config, schedule=cases.schedule_of(old, 7))
+    old.set_timesteps(7)
+    assert ours.timesteps.tolist() == old.timesteps.tolist()
+    z, says = torch.randn(2, 5, dtype=torch.float64), torch.randn(2, 5, dtype=torch.float64)
+    t, following = ours.timesteps[0], ours.timesteps[1]
+    landed = ours.step(says, t, z).prev_sample
+    bars = old.alphas_cumprod.double()
+
+    def jump(to):
+        x0 = (z - (1 - bars[t]).sqrt() * says) / bars[t].sqrt()
+        return bars[to].sqrt() * x0 + (1 - bars[to]).sqrt() * says
+
+    assert torch.allclose(landed, jump(following), rtol=1e-5)
+    assert torch.allclose(old.step(says, t, z).prev_sample, jump(t - 1000 // 7), rtol=1e-5)
+    assert not torch.allclose(landed, jump(t - 1000 // 7), rtol=1e-3)

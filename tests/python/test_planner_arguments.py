@@ -19,7 +19,7 @@ def refused(kind, words, call):
 
 
 @pytest.mark.parametrize("options, kind, words", [
-    (dict(threads=-1), ValueError, r"threads: is -1, expected 0 \(any number\) or more"),
+    (dict(threads=-1), ValueError, r"threads: is -1, expected 0 \(all there are\) or more"),
     (dict(threads=1.5), TypeError, r"threads: is a float \(1.5\), expected a whole number"),
     (dict(threads=10**12), ValueError, "threads: is 1000000000000, expected a whole number from"),
     (dict(teacher_steps="8"), TypeError, r"teacher_steps: is a str \('8'\), expected a whole number"),
@@ -33,8 +33,11 @@ def refused(kind, words, call):
     (dict(train_time=None, lr=NAN, iterations=3), ValueError, "lr is nan, expected a positive, finite number"),
     (dict(train_time=None, lr=0.1, iterations=2.5), TypeError, "iterations: is a float"),
     (dict(train_time=None, lr=0.1, iterations=2**70), ValueError, "iterations: is 1180591620717411303424"),
-    (dict(train_time=None, lr=0.1, iterations=2, batch=0), ValueError, "batch is 0, expected 1 or more"),
-    (dict(train_time=None, lr=0.1, iterations=2, batch=-1), ValueError, "batch is -1, expected 1 or more"),
+    (dict(train_time=None, lr=0.1, iterations=2, batch=0), ValueError, "batch: is 0, expected a whole number, 1 or more"),
+    (dict(batch=-5), ValueError, "batch: is -5, expected a whole number, 1 or more"),
+    (dict(train_time=1e300), ValueError, "train time is 1e.300, expected at most"),
+    (dict(spectrum=["1", "2"]), ValueError, "cannot be read as numbers .<U1 values, which are text"),
+    (dict(spectrum=[True]), ValueError, "cannot be read as numbers .bool values, which are no numbers but True and False"),
     (dict(train_time=None, lr=0.1, iterations=2, feature_norm=0), ValueError, "feature_norm is 0"),
     (dict(gap=None), TypeError, "gap: is None, expected a number"),
     (dict(time_limit=NAN), ValueError, "time_limit is nan"),

@@ -54,7 +54,11 @@ def refused(words, call):
     (dict(teacher_forward="f"), "teacher_forward is a str, expected a function"),
     (dict(memory="1 GB", folder="."), "memory .* is '1 GB', expected a whole number, 1 or more"),
     (dict(memory=0, folder="."), "memory .* is 0"),
+    (dict(memory=1), "a limit of memory needs a folder"),
     (dict(folder=3), "folder is a int, expected a str"),
+    (dict(folder=""), "folder is '', expected a folder for files"),
+    (dict(memory=1, folder=__file__), "folder is .*expected a folder for files, or a name .*File exists"),
+    (dict(memory=1, folder="/proc/none"), "folder is '/proc/none', expected a folder for files"),
     (dict(seed=-1), "seed is -1"),
 ], ids=lambda x: str(x)[:30])  # fmt: skip
 def test_making_one(options, words):
@@ -88,6 +92,8 @@ def test_calls_in_a_loop():
     refused("batch is a int, expected what batch.. gave", lambda: distiller.loss(x0, 3))
     refused("block is 0, expected a whole number", lambda: distiller.measure(x0, block=0))
     refused("optimizer is a int, expected a torch.optim.Optimizer", lambda: make().advance(3))
+    strange = torch.optim.Adam(torch.nn.Linear(2, 2).parameters())
+    refused("optimizer is a Adam of none of the student's parameters", lambda: make().advance(strange))
     refused("optimizer is a str", lambda: next(make().rounds("adam")))
     refused("loader is a int, expected something to loop over", lambda: next(next(make().rounds()).over(3)))
     refused("module is a int, expected a torch.nn.Module", lambda: Snapshots(3))

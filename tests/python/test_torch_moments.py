@@ -104,7 +104,7 @@ def test_wrong_input_is_named_and_adds_nothing():
         mergeplan.Spectrum.from_moments(LatentMoments())
     with pytest.raises(ValueError, match="of 1 samples"):
         mergeplan.Spectrum.from_moments(moments_of([latents(1)]))
-    with pytest.raises(ValueError, match="is a list without shape, mean, m2"):
+    with pytest.raises(ValueError, match="is a list without count, shape, mean, m2"):
         mergeplan.Spectrum.from_moments([1, 2])
     with pytest.raises(ValueError, match="m2 is -1 in dimension 0"):
         mergeplan.Spectrum.from_moments({"count": 3, "shape": (1,), "mean": [0], "m2": [-1]})
@@ -122,3 +122,59 @@ def test_processes_with_a_distributed_sampler(tmp_path):
     assert few["count"] == 600 and few["comoment"] is None
     again = mergeplan.Spectrum.from_latents(latents(), basis="diagonal")
     np.testing.assert_allclose(mergeplan.Spectrum.from_moments(few).variances, again.variances, rtol=1e-12)
+
+
+@pytest.mark.parametrize("entries, words", [
+    (dict(covariance=1), "covariance is 1, expected True or False"),
+    (dict(count=-1), "count is -1, expected a whole number"),
+    (dict(count=2.0), "count is 2.0"),
+    (dict(count=0), "mean is a Tensor, expected None"),
+    (dict(shape=None), "shape is None, expected the axes"),
+    (dict(shape=(3, 0, 2)), "shape is .3, 0, 2."),
+    (dict(shape=(3, 2)), r"mean is a Tensor .*expected a dense float64 tensor of shape \(6,\)"),
+    (dict(mean=None), "mean is a NoneType"),
+    (dict(mean=[0.0] * 12), "mean is a list"),
+    (dict(m2=-torch.ones(12, dtype=torch.float64)), "m2 holds numbers that cannot be, expected finite ones, none below 0"),
+    (dict(m3=torch.full((12,), float("nan"), dtype=torch.float64)), "m3 holds numbers that cannot be"),
+    (dict(m4=torch.ones(12)), "m4 is a Tensor torch.strided torch.float32"),
+    (dict(m4=torch.ones(12, dtype=torch.float64).to_sparse()), "m4 is a Tensor torch.sparse_coo"),
+    (dict(m4=torch.ones(12, dtype=torch.float64, device="meta")), "m4 is a Tensor .* on meta"),
+    (dict(comoment=None), "comoment is a NoneType"),
+    (dict(covariance=False), "comoment is a Tensor, expected None"),
+], ids=lambda x: str(x)[:30].replace("\n", " "))  # fmt: skip
+def test_a_damaged_state_is_refused_and_changes_nothing(entries, words):
+    moments = moments_of([latents()])
+    before = moments.state_dict()
+    with pytest.raises(ValueError, match=words):
+        moments.load_state_dict({**before, **entries})
+    assert moments.state_dict() == before
+    for state in ([], {**before, "more": 1}):
+        with pytest.raises(ValueError, match="has the names"):
+            moments.load_state_dict(state)
+
+
+def test_dense_numbers_only():
+    for bad in (torch.eye(3).to_sparse(), torch.ones(3, 2, device="meta")):
+        with pytest.raises(ValueError, match="expected a dense tensor with numbers in it"):
+            LatentMoments().update(bad)
+
+
+@pytest.mark.parametrize("options, words", [
+    (dict(confidence=1.5), "confidence is 1.5; expected a number between 0 and 1"),
+    (dict(confidence="x"), "confidence: is a str"),
+    (dict(basis=3), "basis: is a int"),
+    (dict(shrink="ledoit-wolf"), "needs the samples, which moments do not hold"),
+    (dict(threads=-1), "threads: is -1"),
+    (dict(name=None), "name: is None"),
+], ids=str)  # fmt: skip
+def test_options_of_a_spectrum_of_moments(options, words):
+    with pytest.raises((ValueError, TypeError), match=words):
+        mergeplan.Spectrum.from_moments(moments_of([latents()]), **options)
+
+
+def test_without_a_covariance_there_is_none():
+    spectrum = mergeplan.Spectrum.from_moments(moments_of([latents()], covariance=False))
+    assert spectrum.covariance is None and spectrum.vectors is None and spectrum.bases == ["diagonal"]
+    for wrong in (None, [1, 2], "moments"):
+        with pytest.raises(ValueError, match="without count, shape, mean, m2"):
+            mergeplan.Spectrum.from_moments(wrong)

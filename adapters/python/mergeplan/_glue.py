@@ -139,15 +139,20 @@ def numbers(x):
     if x is None:
         raise TypeError("None")
     x = numpy.asarray(x)
-    if x.dtype.kind == "c":
-        raise TypeError(f"{x.dtype} values, which are complex")
+    if x.dtype.kind in "cUSb":
+        kind = {"c": "complex", "b": "no numbers but True and False"}.get(x.dtype.kind, "text")
+        raise TypeError(f"{x.dtype} values, which are {kind}")
     return numpy.ascontiguousarray(x, dtype=numpy.float64)
 
 
 def moments(x):
     """(count, shape, mean, m2, m3, m4, comoment) of mergeplan.torch.LatentMoments or anything like it; flat arrays or None."""
     names = ("count", "shape", "mean", "m2", "m3", "m4", "comoment")
-    get = x.get if isinstance(x, dict) else lambda name, otherwise: getattr(x, name, otherwise)
+
+    def get(name, otherwise):
+        value = x.get(name, otherwise) if isinstance(x, dict) else getattr(x, name, otherwise)
+        return otherwise if callable(value) else value  # lists and texts have a method count
+
     missing = [name for name in names[:4] if get(name, None) is None]
     if missing:
         if get("count", None) == 0:

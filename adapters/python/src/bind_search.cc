@@ -41,6 +41,10 @@ struct BudgetArguments {
 };
 
 absl::StatusOr<Budget> BudgetOf(const BudgetArguments& a) {
+  if (a.batch < 1) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("batch: is ", a.batch, ", expected a whole number, 1 or more"));
+  }
   if (a.train_time) {
     if (a.lr || a.iterations) {
       return absl::InvalidArgumentError(
@@ -235,11 +239,12 @@ constexpr char kStrategySignature[] =
     "feature_norm: float = 1.0, reference: str = 'surrogate') -> Plan";
 
 // A number of things of which 0 means any.
-int AnyNumber(const Argument<int>& given, const char* name) {
+// `zero` says what 0 means.
+int AnyNumber(const Argument<int>& given, const char* name, const char* zero) {
   const int number = given(name);
   if (number >= 0) return number;
   throw nb::value_error(
-      absl::StrCat(name, ": is ", number, ", expected 0 (any number) or more").c_str());
+      absl::StrCat(name, ": is ", number, ", expected 0 (", zero, ") or more").c_str());
 }
 
 std::vector<double> Weights(const nb::object& given) {
@@ -282,11 +287,11 @@ void BindSearch(nb::module_& module) {
         a.reference = reference("reference");
         a.space = space("space");
         a.search.student_steps = student_steps("student_steps");
-        a.search.max_merges = AnyNumber(max_merges, "max_merges");
-        a.search.max_rounds = AnyNumber(max_rounds, "max_rounds");
+        a.search.max_merges = AnyNumber(max_merges, "max_merges", "any number");
+        a.search.max_rounds = AnyNumber(max_rounds, "max_rounds", "any number");
         a.search.gap = gap("gap");
         a.search.time_limit_seconds = time_limit("time_limit");
-        a.search.threads = AnyNumber(threads, "threads");
+        a.search.threads = AnyNumber(threads, "threads", "all there are");
         const nb::object callback = Glue("progress")(progress, a.search.time_limit_seconds);
         const ClosedAtEnd closed{callback};
         return ToValue(ValueOrRaise(Solved(a, callback)), levels);

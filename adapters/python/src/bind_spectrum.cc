@@ -205,6 +205,12 @@ SpectrumValue FromArrays(const nb::callable& open, const EstimateArguments& argu
 }
 
 SpectrumValue FromMoments(const nb::object& moments, const EstimateArguments& arguments) {
+  if (arguments.shrink == "ledoit-wolf") {
+    throw nb::value_error(
+        "shrink: \"ledoit-wolf\" needs the samples, which moments do not hold; expected \"none\" "
+        "or "
+        "\"oas\"");
+  }
   EstimateOptions options = ValueOrRaise(OptionsOf(arguments));
   using Array = std::optional<NumpyArray>;
   auto [count, shape, mean, m2, m3, m4, comoment] =
@@ -352,17 +358,18 @@ void BindSpectrum(nb::module_& module) {
           nb::sig(kFromLatentsSignature), kFromLatentsDoc)
       .def_static(
           "from_moments",
-          [](const nb::object& moments, std::string basis, double confidence, double off_diagonal,
-             int threads, std::string shrink, std::string name) {
+          [](const Argument<nb::object>& moments, const Argument<std::string>& basis,
+             const Argument<double>& confidence, const Argument<double>& off_diagonal,
+             const Argument<int>& threads, const Argument<std::string>& shrink,
+             const Argument<std::string>& name) {
             EstimateArguments arguments;
-            arguments.basis = std::move(basis);
-            arguments.name = std::move(name);
-            arguments.second_pass = false;
-            arguments.confidence = confidence;
-            arguments.off_diagonal = off_diagonal;
-            arguments.threads = threads;
-            arguments.shrink = std::move(shrink);
-            return FromMoments(moments, arguments);
+            arguments.basis = basis("basis");
+            arguments.name = name("name");
+            arguments.confidence = confidence("confidence");
+            arguments.off_diagonal = off_diagonal("off_diagonal");
+            arguments.threads = threads("threads");
+            arguments.shrink = shrink("shrink");
+            return FromMoments(moments.given, arguments);
           },
           "moments"_a, nb::kw_only(), "basis"_a = "auto", "confidence"_a = 0.95,
           "off_diagonal"_a = 0.01, "threads"_a = 0, "shrink"_a = "none", "name"_a = "moments",
@@ -483,12 +490,14 @@ void BindSpectrum(nb::module_& module) {
           "Mean of the data, shape (d,).", nb::rv_policy::automatic)
       .def_prop_ro(
           "covariance",
-          [](const SpectrumValue& s) {
+          [](const SpectrumValue& s) -> std::optional<NumpyArray> {
             const Spectrum& data = Data(s, "covariance");
+            if (!data.has_covariance()) return std::nullopt;
             const auto d = static_cast<size_t>(data.dimensions());
             return ToNumpy(data.covariance, {d, d});
           },
-          "Covariance of the data, shape (d, d).", nb::rv_policy::automatic)
+          "Covariance of the data, shape (d, d); None where only single dimensions were looked at.",
+          nb::rv_policy::automatic)
       .def_prop_ro(
           "vectors",
           [](const SpectrumValue& s) -> std::optional<NumpyArray> {

@@ -108,6 +108,44 @@ TEST(FromMoments, NamesWhatDoesNotFit) {
   EXPECT_THAT(says([](M m) { m.comoment[6] += 1; }), HasSubstr("expected a symmetric matrix"));
   EXPECT_THAT(says([](M m) { m.comoment[6] = std::numeric_limits<double>::infinity(); }),
               HasSubstr("not finite; expected a symmetric matrix"));
+  // Divided by the number of samples, as a mean would be: the mistake that is easily made.
+  EXPECT_THAT(says([](M m) { m.m4[2] /= 50; }), HasSubstr("m4 is"));
+  EXPECT_THAT(says([](M m) { m.m3[4] = 2 * std::sqrt(m.m2[4] * m.m4[4]); }),
+              HasSubstr("in dimension 4, expected at most sqrt(m2 m4)"));
+  EXPECT_THAT(says([](M m) {
+                m.comoment[1] = m.comoment[6] = 1.1 * std::sqrt(m.comoment[0] * m.comoment[7]);
+              }),
+              HasSubstr("comoment has"));
+  EstimateOptions sure;
+  sure.confidence = 1;
+  EXPECT_THAT(std::string(SpectrumFromMoments(good, sure).status().message()),
+              HasSubstr("confidence is 1; expected"));
+}
+
+TEST(FromMoments, RefusesDirectionsOfNegativeVariance) {
+  // Every pair of dimensions could be real, the three together cannot.
+  CentralMoments moments;
+  moments.count = 10;
+  moments.shape = {3};
+  moments.mean = {0, 0, 0};
+  moments.m2 = {9, 9, 9};
+  moments.comoment = {9, 8, 8, 8, 9, -8, 8, -8, 9};
+  EXPECT_THAT(std::string(SpectrumFromMoments(moments, {}).status().message()),
+              HasSubstr("comoment has directions of negative variance"));
+  moments.comoment = {9, 8, 8, 8, 9, 8, 8, 8, 9};
+  EXPECT_TRUE(SpectrumFromMoments(moments, {}).ok());
+}
+
+TEST(FromMoments, TakesTwoPointsAndRounding) {
+  // Two samples have the least fourth moment there can be, here rounded to single precision.
+  CentralMoments moments;
+  moments.count = 2;
+  moments.shape = {1};
+  moments.mean = {0};
+  moments.m2 = {static_cast<double>(0.02F)};
+  moments.m3 = {0};
+  moments.m4 = {static_cast<double>(2 * 0.01F * 0.01F) * (1 - 1e-7)};
+  EXPECT_TRUE(SpectrumFromMoments(moments, {}).ok());
 }
 
 }  // namespace

@@ -17,7 +17,8 @@ from diffusers.utils import BaseOutput, logging
 
 from . import checks
 from .stock import stock_config
-from .tables import BetaTable, FlowTable, is_flow, make_betas, shifted_betas
+from .tables import BetaTable, FlowTable, make_betas, shifted_betas
+from .translate import jumps_of, understood
 
 logger = logging.get_logger(__name__)
 
@@ -28,7 +29,8 @@ _SAME = 5e-3
 # What jumps mean rests on these entries of the config.
 _MEANING = (
     "num_train_timesteps", "beta_start", "beta_end", "beta_schedule", "trained_betas", "rescale_betas_zero_snr",
-    "snr_shift_scale", "prediction_type", "flow", "invert_sigmas", "jump_timesteps", "jump_alphas", "jump_sigmas",
+    "snr_shift_scale", "prediction_type", "flow", "invert_sigmas", "clip_sample", "clip_sample_range", "jump_timesteps",
+    "jump_alphas", "jump_sigmas",
 )  # fmt: skip
 
 
@@ -118,6 +120,11 @@ class MergeScheduler(SchedulerMixin, ConfigMixin):
             self._same_schedule(*jumps)
             self._unchanged(jump_checksum)
             self._plan = (jumps[0], jumps[1], jumps[2])
+        elif jump_checksum is not None:
+            raise ValueError(
+                "the config was changed after it was made: it has a jump_checksum and no jump_timesteps. Make it anew from the "
+                "plan, or take jump_checksum out too to mean a scheduler of all single steps"
+            )
         self._set(*(self._plan or self._all_levels()), device=None)
 
     # Making one.
@@ -154,97 +161,19 @@ class MergeScheduler(SchedulerMixin, ConfigMixin):
                 raise ValueError("the plan holds no schedule: pass schedule=Schedule.from_diffusers(scheduler, steps) too")
             if schedule is not None and not (hasattr(schedule, "alpha") and hasattr(schedule, "sigma")):
                 raise ValueError(f"schedule is a {type(schedule).__name__}, expected a Schedule (Schedule.from_diffusers)")
-            config = {**cls._understood(config), **kwargs}
-            config.update(cls._jumps(config, plan, schedule if schedule is not None else plan.schedule))
+            config = {**understood(config, set(cls._get_init_keys(cls)), cls.__name__), **kwargs}
+            config.update(jumps_of(config, plan, schedule if schedule is not None else plan.schedule))
             if plan is not None and len(config["jump_timesteps"]) < int(plan.teacher_steps):
                 if config.get("clip_sample") and "clip_sample" not in kwargs:
                     logger.info("clip_sample is switched off: jumps are trained without it")
                     config["clip_sample"] = False
             kwargs = {}
         elif config and config.get("_class_name") != cls.__name__ and "jump_timesteps" not in config:
-            config = {**cls._understood(config), **kwargs}
+            config = {**understood(config, set(cls._get_init_keys(cls)), cls.__name__), **kwargs}
             kwargs = {}
         if set(kwargs) & set(_MEANING):  # changed here, not in a file
             config.pop("jump_checksum", None)
         return super().from_config(config, return_unused_kwargs=return_unused_kwargs, **kwargs)
-
-    @classmethod
-    def _understood(cls, config: dict[str, Any]) -> dict[str, Any]:
-        """The entries of another class's config that this one has, with that class's defaults written out."""
-        name = config.get("_class_name", "")
-        if "sigma_data" in config or "EDM" in str(name):
-            raise ValueError(
-                f"{name or 'this scheduler'} scales inputs and outputs of its network by sigma (EDM preconditioning), which MergeScheduler "
-                "does not; run the student with mergeplan's own sampler (MergeDistiller.sample)"
-            )
-        out = {key: config[key] for key in cls._get_init_keys(cls) & set(config) if key not in ("self", "jump_checksum")}
-        if is_flow(config):
-            out.update(flow=True, prediction_type="flow", use_flow_sigmas=True, clip_sample=False)
-            out.setdefault("num_train_timesteps", 1000)
-            return out
-        import diffusers
-
-        known = getattr(diffusers, str(name), None)
-        if known is not None and name != cls.__name__:
-            import inspect
-
-            for key, parameter in inspect.signature(known.__init__).parameters.items():
-                if key in cls._get_init_keys(cls) and key not in out and parameter.default is not parameter.empty:
-                    out[key] = parameter.default
-        if name != cls.__name__ and "beta_schedule" not in out and out.get("trained_betas") is None:
-            raise ValueError(
-                f"{name or 'the scheduler'} is no sampler on a table of betas (its config has no beta_schedule) and no flow, which MergeScheduler "
-                "needs to know; give it the config that the network was trained with (DDPMScheduler, FlowMatchEulerDiscreteScheduler)"
-            )
-        if config.get("timestep_type") == "continuous" and out.get("prediction_type") == "v_prediction":
-            raise ValueError(
-                f"{name or 'the scheduler'} has timestep_type 'continuous', which tells the network log(sigma)/4 in the place of "
-                "a timestep of its table; run the student with mergeplan's own sampler (MergeDistiller.sample)"
-            )
-        if config.get("use_flow_sigmas"):
-            raise ValueError(
-                f"{name or 'the scheduler'} has use_flow_sigmas with prediction_type {out.get('prediction_type')!r}, expected "
-                "'flow_prediction': flow sigmas belong to networks that predict the flow"
-            )
-        if "set_alpha_to_one" not in out:
-            # Where a class's last step lands: sigma_min where it says so, else a clean level.
-            out["set_alpha_to_one"] = config.get("final_sigmas_type", "zero") != "sigma_min"
-        if config.get("thresholding"):
-            logger.warning("thresholding of the old scheduler is not taken over: jumps are trained without it")
-        if config.get("prediction_type") == "original_sample":
-            out["prediction_type"] = "sample"
-        return out
-
-    @classmethod
-    def _jumps(cls, config: dict[str, Any], plan, schedule) -> dict[str, Any]:
-        alpha = [float(v) for v in schedule.alpha]
-        sigma = [float(v) for v in schedule.sigma]
-        # What the network sees: a flow's own coordinates, else those of plans, which keep the variance (also where the
-        # old scheduler worked with sigmas).
-        scale = [1 / (a + s) if config.get("flow") else 1.0 for a, s in zip(alpha, sigma)]
-        times = getattr(schedule, "timesteps", None)
-        if times is None or len(times) != len(alpha):
-            raise ValueError(
-                "the schedule of the plan has no timesteps; make the plan with Schedule.from_diffusers(scheduler, steps), or pass "
-                "schedule= that (plan files do not keep timesteps)"
-            )
-        if plan is None:
-            borders = list(range(len(alpha) - 1, -1, -1))
-        else:
-            if int(plan.teacher_steps) != len(alpha) - 1:
-                raise ValueError(
-                    f"the plan has {plan.teacher_steps} teacher steps, its schedule {len(alpha) - 1}, expected the same"
-                )
-            borders = [int(_last(block)) for block in reversed(list(plan.blocks))] + [0]
-        jumps = {
-            "jump_timesteps": [float(times[j]) for j in borders[:-1]],
-            "jump_alphas": [alpha[j] * scale[j] for j in borders],
-            "jump_sigmas": [sigma[j] * scale[j] for j in borders],
-        }
-        told = getattr(schedule, "prediction_type", None)
-        if told and "prediction_type" not in config:
-            config["prediction_type"] = told
-        return jumps
 
     def _unchanged(self, checksum: str | None) -> None:
         """ValueError where the config's jumps, or what they rest on, are not those that were written with `checksum`."""
@@ -254,7 +183,7 @@ class MergeScheduler(SchedulerMixin, ConfigMixin):
         if checksum not in (None, found):
             raise ValueError(
                 f"the config was changed after it was made: its jump_checksum is {checksum!r}, expected {found!r} for its jumps, "
-                "betas and prediction_type. Make it anew from the plan, give the change to from_pretrained or from_config "
+                "betas, prediction_type and clipping. Make it anew from the plan, give the change to from_pretrained or from_config "
                 "(prediction_type=…), or take jump_checksum out to mean the change"
             )
         self.register_to_config(jump_checksum=found)
@@ -542,8 +471,3 @@ class MergeScheduler(SchedulerMixin, ConfigMixin):
     def stock_json(self) -> str:
         """The config of `to_stock` as text."""
         return json.dumps(self.to_stock_config()[0], indent=2, sort_keys=True) + "\n"
-
-
-def _last(block) -> int:
-    last = getattr(block, "last", None)
-    return int(last) if last is not None else int(block[1])

@@ -59,11 +59,20 @@ def tensor(what: str, value, axes: int = 2) -> torch.Tensor:
     return value
 
 
-def optimizers(values) -> None:
-    """TypeError for what has no moments that could be dropped."""
+def optimizers(values, student: nn.Module) -> None:
+    """TypeError for what has no moments that could be dropped, ValueError for torch's own on none of the student's parameters."""
+    own = {id(parameter) for parameter in student.parameters()}
     for value in values:
         if not (hasattr(value, "zero_grad") and hasattr(value, "state")):
             raise TypeError(f"optimizer is a {type(value).__name__}, expected a torch.optim.Optimizer")
+        if not isinstance(value, torch.optim.Optimizer) or not own:
+            continue
+        if all(id(parameter) not in own for group in value.param_groups for parameter in group["params"]):
+            raise ValueError(
+                f"optimizer is a {type(value).__name__} of none of the student's parameters, expected one that trains "
+                "distiller.student; of one that keeps copies of them, leave it out here and clear its state at the start of "
+                "every round"
+            )
 
 
 def conditions(what: str, value) -> dict[str, Any]:
@@ -73,6 +82,22 @@ def conditions(what: str, value) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise TypeError(f"{what} is a {type(value).__name__}, expected a dict of the network's other arguments")
     return value
+
+
+def folder(what: str, path) -> str:
+    """The path of a folder for files, made where it is missing. ValueError where nothing can be written into it."""
+    try:
+        path = os.fspath(path)
+    except TypeError:
+        raise TypeError(f"{what} is a {type(path).__name__}, expected a str or os.PathLike") from None
+    try:
+        os.makedirs(path, exist_ok=True)
+        reason = "" if os.access(path, os.W_OK | os.X_OK) else "it cannot be written to"
+    except OSError as error:
+        reason = error.strerror or str(error)
+    if reason:
+        raise ValueError(f"{what} is {path!r}, expected a folder for files, or a name under which one can be made ({reason})")
+    return path
 
 
 def writable(what: str, path) -> str:

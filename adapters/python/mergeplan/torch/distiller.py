@@ -241,7 +241,7 @@ class MergeDistiller:
     def advance(self, *optimizers) -> bool:
         """For loops that are not yours (Lightning): call it before every batch. Goes on to the next stage where this
         one is done; False when all are."""
-        checks.optimizers(optimizers)
+        checks.optimizers(optimizers, self.network)
         if self.stage_index >= 0 and not self.stage_done:
             self._prepare()
             return True

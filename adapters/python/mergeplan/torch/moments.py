@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 
 import torch
 
@@ -39,6 +40,8 @@ class LatentMoments:
             raise ValueError(f"latents: has the shape {tuple(latents.shape)}, expected (n, ...) with at least one number a sample")
         if latents.is_complex():
             raise ValueError(f"latents: is of {latents.dtype}, expected real numbers")
+        if latents.layout != torch.strided or latents.is_meta:
+            raise ValueError(f"latents: is {latents.layout} on {latents.device}, expected a dense tensor with numbers in it")
         shape = tuple(latents.shape[1:])
         if self.shape is not None and shape != self.shape:
             raise ValueError(f"latents: has samples of shape {shape}, expected {self.shape} as in the first batch")
@@ -115,12 +118,15 @@ class LatentMoments:
         return {name: getattr(self, name) for name in names}
 
     def load_state_dict(self, state: dict) -> None:
-        """Takes up what state_dict gave. ValueError where a name is missing or unknown."""
+        """Takes up what state_dict gave. ValueError where the state is no such thing; nothing is changed then."""
         expected = set(self.state_dict())
-        if set(state) != expected:
-            raise ValueError(f"state: has the names {sorted(state)}, expected {sorted(expected)}")
-        for name, value in state.items():
-            setattr(self, name, value)
+        if not isinstance(state, dict) or set(state) != expected:
+            found = sorted(map(str, state)) if isinstance(state, dict) else f"a {type(state).__name__}"
+            raise ValueError(f"state: has the names {found}, expected {sorted(expected)}")
+        covariance, count, shape = _checked_head(state)
+        tensors = _checked_tensors(state, covariance, shape)
+        self.covariance, self.count, self.shape = covariance, count, shape
+        self.mean, self.m2, self.m3, self.m4, self.comoment = tensors
 
     def __repr__(self) -> str:
         return f"<LatentMoments of {self.count} samples of shape {self.shape}>"
@@ -156,6 +162,47 @@ class LatentMoments:
             comoment = comoment.to(self.mean.device)
             self.comoment = torch.addr(self.comoment + comoment, delta, delta, alpha=a * fb)
         self.count = n
+
+
+def _checked_head(state: dict) -> tuple[bool, int, tuple[int, ...] | None]:
+    """(covariance, count, shape) of a state; shape is None where there are no samples yet."""
+    covariance, count, shape = state["covariance"], state["count"], state["shape"]
+    if not isinstance(covariance, bool):
+        raise ValueError(f"state: covariance is {covariance!r}, expected True or False")
+    if not isinstance(count, int) or isinstance(count, bool) or count < 0:
+        raise ValueError(f"state: count is {count!r}, expected a whole number, 0 or more")
+    if count == 0:
+        return covariance, 0, None
+    try:
+        shape = tuple(operator.index(axis) for axis in shape)
+    except TypeError:
+        shape = ()
+    if not shape or min(shape) < 1:
+        raise ValueError(f"state: shape is {state['shape']!r}, expected the axes of a sample, each 1 or more")
+    return covariance, count, shape
+
+
+def _checked_tensors(state: dict, covariance: bool, shape: tuple[int, ...] | None) -> list[torch.Tensor | None]:
+    """mean, m2, m3, m4, comoment of a state; those that it has not are None."""
+    d = math.prod(shape) if shape else 0
+    out = []
+    for name in ("mean", "m2", "m3", "m4", "comoment"):
+        value = state[name]
+        if not shape or (name == "comoment" and not covariance):
+            if value is not None:
+                raise ValueError(f"state: {name} is a {type(value).__name__}, expected None in a state without it")
+            out.append(None)
+            continue
+        axes = (d, d) if name == "comoment" else (d,)
+        usable = isinstance(value, torch.Tensor) and value.dtype == torch.float64 and value.shape == axes
+        if not usable or value.layout != torch.strided or value.is_meta:
+            kind = f"{value.layout} {value.dtype} on {value.device} of shape {tuple(value.shape)}" if isinstance(value, torch.Tensor) else ""
+            raise ValueError(f"state: {name} is a {type(value).__name__} {kind}, expected a dense float64 tensor of shape {axes}")
+        if not bool(value.isfinite().all()) or (name in ("m2", "m4") and bool((value < 0).any())):
+            more = ", none below 0" if name in ("m2", "m4") else ""
+            raise ValueError(f"state: {name} holds numbers that cannot be, expected finite ones{more}")
+        out.append(value)
+    return out
 
 
 def _moments(x: torch.Tensor, covariance: bool):

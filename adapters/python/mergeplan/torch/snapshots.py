@@ -9,7 +9,7 @@ from typing import Iterable, Iterator
 import torch
 from torch import nn
 
-from .checks import network, whole
+from . import checks
 from .distributed import is_sharded, local, rank_and_world, reshard
 
 Values = dict[str, torch.Tensor]
@@ -54,15 +54,15 @@ class Snapshots:
     """
 
     def __init__(self, module: nn.Module, memory: int | None = None, folder: str | None = None):
-        network("module", module)
+        checks.network("module", module)
         if memory is not None:
-            memory = whole("memory (bytes of snapshots; None: no limit)", memory, 1)
-        if folder is not None and not isinstance(folder, (str, os.PathLike)):
-            raise TypeError(f"folder is a {type(folder).__name__}, expected a str or os.PathLike")
-        if memory is not None and not folder:
+            memory = checks.whole("memory (bytes of snapshots; None: no limit)", memory, 1)
+        if folder is not None:
+            folder = checks.folder("folder", folder)
+        elif memory is not None:
             raise ValueError("a limit of memory needs a folder for the snapshots that lie in files: pass folder=...")
         self._module = module
-        self._memory, self._folder = memory, None if folder is None else os.fspath(folder)
+        self._memory, self._folder = memory, folder
         self._held: dict[int, Values | None] = {}  # None: in its file only; the first was used longest ago
         self._slots: Slots | None = None
 
