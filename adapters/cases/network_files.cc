@@ -37,6 +37,25 @@ absl::StatusOr<NetworkFile> LoadScriptFile(const TeacherName& name) {
   return out;
 }
 
+absl::Status NoNetwork(const TeacherName& name) {
+  return Misuse(absl::StrCat(name.kind, ":", name.path,
+                             ": is no network, expected script:MODEL.toml or unet:FOLDER"));
+}
+
+absl::Status CheckTrainable(const unet::Config& config, const std::string& where) {
+  if (config.class_embedding != unet::ClassEmbedding::kNone) {
+    return absl::UnimplementedError(absl::StrCat(
+        where,
+        ": is class conditional, expected a network without labels: those are read, but neither "
+        "trained nor distilled by this version"));
+  }
+  if (config.sample_size.empty() || config.in_channels != config.out_channels) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        where, "/config.json: expected a sample_size, and as many in_channels as out_channels"));
+  }
+  return absl::OkStatus();
+}
+
 // What a diffusers folder says of its network stands in the scheduler's config.
 absl::StatusOr<network::Signature> SignatureOf(const unet::UNet2d& net, const std::string& folder) {
   const std::optional<model::SchedulerFacts> scheduler = model::FindScheduler(folder);
@@ -76,16 +95,7 @@ absl::StatusOr<network::Signature> UnetSignature(const unet::Config& config,
                                                  network::Prediction prediction,
                                                  network::TrainingTable table,
                                                  const std::string& where) {
-  if (config.class_embedding != unet::ClassEmbedding::kNone) {
-    return absl::UnimplementedError(absl::StrCat(
-        where,
-        ": is class conditional, expected a network without labels: those are read, but neither "
-        "trained nor distilled by this version"));
-  }
-  if (config.sample_size.empty() || config.in_channels != config.out_channels) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        where, "/config.json: expected a sample_size, and as many in_channels as out_channels"));
-  }
+  MP_RETURN_IF_ERROR(CheckTrainable(config, where));
   network::Signature signature;
   signature.prediction = prediction;
   signature.shape = {config.in_channels, config.sample_size[0], config.sample_size[1]};
@@ -98,8 +108,22 @@ absl::StatusOr<network::Signature> UnetSignature(const unet::Config& config,
 absl::StatusOr<NetworkFile> LoadNetwork(const TeacherName& name) {
   if (name.kind == kScriptTeacher) return LoadScriptFile(name);
   if (name.kind == kUnetTeacher) return LoadUnetFolder(name);
-  return Misuse(absl::StrCat(name.kind, ":", name.path,
-                             ": is no network, expected script:MODEL.toml or unet:FOLDER"));
+  return NoNetwork(name);
+}
+
+absl::StatusOr<std::vector<std::int64_t>> ShapeOfNetwork(const TeacherName& name) {
+  if (name.kind == kScriptTeacher) {
+    MP_ASSIGN_OR_RETURN(const network::Sidecar sidecar, network::SidecarOf(name.path));
+    return sidecar.signature.shape;
+  }
+  if (name.kind != kUnetTeacher) return NoNetwork(name);
+  MP_ASSIGN_OR_RETURN(const std::string folder, layers::FindModelFolder(name.path, "unet"));
+  const std::string path = folder + "/config.json";
+  MP_ASSIGN_OR_RETURN(const std::string text, ReadFile(path));
+  MP_ASSIGN_OR_RETURN(const unet::Config config, unet::ParseConfigText(text, path));
+  MP_RETURN_IF_ERROR(CheckTrainable(config, folder));
+  return std::vector<std::int64_t>{config.in_channels, config.sample_size[0],
+                                   config.sample_size[1]};
 }
 
 absl::Status SaveNetwork(const network::Module& module, const NetworkFile& like,

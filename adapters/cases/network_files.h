@@ -1,7 +1,9 @@
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -30,6 +32,8 @@ absl::StatusOr<network::Signature> UnetSignature(const unet::Config& config,
 
 // Loads KIND:PATH. Misuse for a kind that is no network; errors of LoadScript and UNet2d::Load.
 absl::StatusOr<NetworkFile> LoadNetwork(const TeacherName& name);
+// The shape of one sample of such a network, by its sidecar or config alone: no weights are read.
+absl::StatusOr<std::vector<std::int64_t>> ShapeOfNetwork(const TeacherName& name);
 // Writes a network of the same kind, trained, so that it can be loaded as KIND:FOLDER/.... What a
 // UNet2DModel's folder does not say, the scheduler, is copied to FOLDER/../scheduler, as in a
 // pipeline.

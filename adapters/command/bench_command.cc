@@ -35,7 +35,10 @@ class Line {
 
   void Forecast(const BenchForecast& forecast) const {
     for (const std::string& name : forecast.left_out) {
-      std::fprintf(stderr, "mergeplan bench: left out %s\n", name.c_str());
+      std::fprintf(
+          stderr,
+          "mergeplan bench: of all strategies this one has no plan here, the others run: %s\n",
+          name.c_str());
     }
     if (quiet_) return;
     std::fprintf(stderr, "%s\n", ForecastText(forecast).c_str());

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "adapters/cases/network_files.h"
 #include "adapters/encoding/encode.h"
 #include "adapters/encoding/place.h"
 #include "adapters/encoding/progress_line.h"
@@ -109,6 +110,12 @@ absl::Status EncodeData(const Communicator& ranks, bool quiet, bool judged, Dist
   if (encode.output.empty() && encode.cache.empty()) {
     return Misuse(
         "--latents: missing, and neither XDG_CACHE_HOME nor HOME says where latents may lie");
+  }
+  if (a->teacher) {
+    MP_ASSIGN_OR_RETURN(const TeacherName teacher, ParseTeacher(*a->teacher));
+    if (IsNetwork(teacher)) {
+      MP_ASSIGN_OR_RETURN(encode.wanted_shape, ShapeOfNetwork(teacher));
+    }
   }
   encode.device = a->device.value_or("cpu");
   encode.threads = a->threads;

@@ -4,11 +4,14 @@
 
 #include <algorithm>
 #include <chrono>
+#include <functional>
 #include <limits>
+#include <numeric>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "adapters/encoding/cache.h"
 #include "adapters/encoding/encoder.h"
 #include "adapters/encoding/share.h"
@@ -24,6 +27,14 @@ absl::Status Put(const at::Tensor& values, std::size_t array, PartInProgress* pa
                    {values.const_data_ptr<float>(), static_cast<std::size_t>(values.numel())});
 }
 
+// Whatever is wanted where nothing is said; a network of vectors takes latents of as many values.
+bool Fit(const std::vector<std::int64_t>& latent, const std::vector<std::int64_t>& wanted) {
+  if (wanted.empty() || latent == wanted) return true;
+  const std::int64_t values = std::accumulate(latent.begin(), latent.end(), std::int64_t{1},
+                                              std::multiplies<std::int64_t>());
+  return wanted.size() == 1 && values == wanted[0];
+}
+
 }  // namespace
 
 absl::StatusOr<EncodeResult> Encode(const EncodeArguments& arguments,
@@ -32,6 +43,13 @@ absl::StatusOr<EncodeResult> Encode(const EncodeArguments& arguments,
   MP_ASSIGN_OR_RETURN(Encoder encoder, Encoder::Open(arguments));
   SampleSource& source = encoder.source();
   EncodeResult result = encoder.Description();
+  if (!Fit(result.latent_shape, arguments.wanted_shape)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        arguments.input, ": its pictures become latents of the shape [",
+        absl::StrJoin(result.latent_shape, ", "), "], expected the network's, [",
+        absl::StrJoin(arguments.wanted_shape, ", "),
+        "]; --size makes pictures larger or smaller, and the number of channels is the encoder's"));
+  }
 
   CacheDescription description;
   description.part_samples = arguments.part_samples;

@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "adapters/encoding/progress_line.h"
@@ -32,6 +33,9 @@ struct EncodeArguments {
   std::string shard;      // "1/4"; under mpirun rank and ranks
   // Of EncodeToDescriptor: INVALID_ARGUMENT for larger latents, before anything is encoded.
   std::int64_t most_dimensions = std::numeric_limits<std::int64_t>::max();
+  // Of one latent, what will take them: INVALID_ARGUMENT for others, before anything is encoded.
+  // Empty: whatever the encoder gives.
+  std::vector<std::int64_t> wanted_shape;
   std::string device = "cpu";
   int threads = 0;
   std::int64_t tile = 0;  // pixels; larger pictures are encoded in tiles

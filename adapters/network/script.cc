@@ -138,7 +138,7 @@ absl::StatusOr<std::unique_ptr<Module>> LoadScriptModule(const std::string& path
   });
 }
 
-absl::StatusOr<ScriptNetwork> LoadScript(const std::string& path) {
+absl::StatusOr<Sidecar> SidecarOf(const std::string& path) {
   std::string toml = path;
   if (!path.ends_with(".toml")) {
     const std::size_t dot = path.find_last_of("./");
@@ -150,10 +150,15 @@ absl::StatusOr<ScriptNetwork> LoadScript(const std::string& path) {
         absl::StrCat(path, ": needs a sidecar beside it that says what it predicts: ",
                      std::string(sidecar.status().message())));
   }
-  if (!sidecar.ok()) return sidecar.status();
+  if (sidecar.ok() && toml != path) sidecar->file = path;
+  return sidecar;
+}
+
+absl::StatusOr<ScriptNetwork> LoadScript(const std::string& path) {
+  MP_ASSIGN_OR_RETURN(Sidecar sidecar, SidecarOf(path));
   ScriptNetwork out;
-  out.signature = sidecar->signature;
-  out.path = path.ends_with(".toml") ? sidecar->file : path;
+  out.signature = std::move(sidecar.signature);
+  out.path = std::move(sidecar.file);
   MP_ASSIGN_OR_RETURN(out.module, LoadScriptModule(out.path, out.signature));
   return out;
 }

@@ -16,6 +16,10 @@ struct ScriptNetwork {
   std::string path;  // of the TorchScript file
 };
 
+// What the sidecar of a TorchScript file says, named in either way as for LoadScript; the file
+// itself is not opened. Errors of ReadSidecar.
+absl::StatusOr<Sidecar> SidecarOf(const std::string& path);
+
 // A TorchScript file as people have it, on the CPU, in evaluation mode. `path` is the sidecar
 // (model.toml) or the TorchScript file whose sidecar lies beside it (model.ts, model.toml).
 // Parameters become leaves that ask for gradients. Errors of ReadSidecar, NOT_FOUND for a missing

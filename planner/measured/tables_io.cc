@@ -169,6 +169,12 @@ class Reader {
   }
 
   absl::StatusOr<MeasuredTables> Read(const toml::table& root) const {
+    if (root.contains("blocks") || root.contains("certificate")) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(path_,
+                       ": is a plan, expected measured tables (mergeplan calibrate -o writes "
+                       "them); mergeplan show prints a plan"));
+    }
     MP_RETURN_IF_ERROR(CheckKeys(root, "",
                                  {"format", "kind", "teacher_steps", "combine", "source", "gain",
                                   "distance", "residual", "floor"}));

@@ -275,11 +275,25 @@ TEST_F(EncodeTest, SaysWhatIsWrong) {
     EXPECT_THAT(message(), HasSubstr(std::string("--size ") + size));
   }
   arguments_.size.reset();
+  for (const std::vector<std::int64_t>& wanted :
+       {std::vector<std::int64_t>{3, 4, 4}, {2, 8, 2}, {31}, {2, 4, 4, 1}}) {
+    arguments_.wanted_shape = wanted;
+    EXPECT_THAT(message(),
+                HasSubstr("become latents of the shape [2, 4, 4], expected the network's, ["));
+  }
+  arguments_.wanted_shape.clear();
   arguments_.vae = folder_.File("none");
   EXPECT_THAT(message(), HasSubstr("there is no such file or folder"));
   arguments_.vae = arguments_.input;
   EXPECT_THAT(message(), HasSubstr("is neither a folder nor a .toml"));
   EXPECT_FALSE(fs::exists(arguments_.output));
+}
+
+TEST_F(EncodeTest, LatentsOfTheWantedShape) {
+  arguments_.wanted_shape = {2, 4, 4};
+  ASSERT_TRUE(Run().ok());
+  arguments_.wanted_shape = {32};
+  EXPECT_TRUE(Run().ok());
 }
 
 TEST_F(EncodeTest, LatentsThatAreNotFiniteStopIt) {

@@ -168,6 +168,11 @@ TEST_F(MeasuredFile, FaultsAreNamed) {
               HasSubstr("measured.toml.none"));
 }
 
+TEST_F(MeasuredFile, APlanIsToldFromTables) {
+  EXPECT_THAT(ErrorOf("format = 1\nteacher_steps = 5\nblocks = [[1, 5]]\n[certificate]\n"),
+              HasSubstr("is a plan, expected measured tables (mergeplan calibrate"));
+}
+
 // No damaged file crashes, and none is read as something else than it says.
 TEST_F(MeasuredFile, DamagedFilesGiveErrorsOrWholeTables) {
   std::mt19937_64 random(2);
