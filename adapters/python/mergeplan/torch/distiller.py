@@ -21,9 +21,8 @@ from .programs import Move, Segment, moves_of
 from .records import Curve, MergeRecord
 from .rounds import Round
 from .snapshots import Snapshots
+from .state import load_state, state_of
 
-
-_FORMAT = 1
 _PATTERNS = 64  # of rows that are kept
 
 
@@ -498,77 +497,11 @@ class MergeDistiller:
     def state_dict(self) -> dict[str, Any]:
         """Where the training stands: position, frozen weights, records. The student's own weights and the optimizer
         are the loop's to save, as ever. Loaded into a distiller made in the same way, the training goes on exactly."""
-        return {
-            "format": _FORMAT,
-            "question": self._question(),
-            "stage": self.stage_index,
-            "batches": self.batches,
-            "rows": self._rows,
-            "teacher_calls": self.teacher_calls,
-            "seconds": self._seconds + time.monotonic() - self._since,
-            "initial": list(self._initial),
-            "curve": self._curve.state(),
-            "records": [record.to_dict() for record in self.records],
-            "snapshots": self.snapshots.state_dict() if self.stage_index >= 0 else {},
-        }
+        return state_of(self)
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Takes a training up. ValueError where the state is of another question, or damaged; nothing is changed then."""
-        if not isinstance(state, dict) or state.get("format") != _FORMAT:
-            found = state.get("format") if isinstance(state, dict) else type(state).__name__
-            raise ValueError(f"the state has the format {found!r}, expected {_FORMAT}")
-        own, asked = self._question(), state.get("question")
-        if not isinstance(asked, dict):
-            raise ValueError(f"the state is damaged: its question is a {type(asked).__name__}, expected a dict")
-        for key, value in own.items():
-            if asked.get(key) != value:
-                raise ValueError(
-                    f"the state belongs to another training: {key} is {asked.get(key)!r} there and {value!r} here"
-                )
-        try:
-            stage, batches = whole("stage", state["stage"], -1), whole("batches", state["batches"], 0)
-            rows, calls = whole("rows", state["rows"], 0), whole("teacher_calls", state["teacher_calls"], 0)
-            records = [MergeRecord.from_dict(r) for r in state["records"]]
-            curve = Curve.from_state(self._accumulate, state["curve"])
-            initial = [float(v) for v in state["initial"]]
-            numbers = {int(n) for n in state["snapshots"]}
-            seconds = float(state["seconds"])
-        except (KeyError, TypeError, ValueError) as error:
-            raise ValueError(f"the state is damaged: {error!r}") from None
-        if stage > len(self.order.stages):
-            raise ValueError(f"the state is damaged: stage {stage} of {len(self.order.stages)}")
-        most = self.updates_of(self.order.stages[stage]) * self._accumulate if 0 <= stage < len(self.order.stages) else 0
-        if batches > most:
-            raise ValueError(f"the state is damaged: batches is {batches}, expected {most} or fewer in stage {stage}")
-        if batches > rows:
-            raise ValueError(f"the state is damaged: rows is {rows}, expected one or more of every batch ({batches})")
-        if not 0 <= seconds < float("inf"):
-            raise ValueError(f"the state is damaged: seconds is {seconds}, expected a finite number, 0 or more")
-        needed = self.order.needed_after(stage - 1) if stage >= 0 else set()
-        if not needed <= numbers:
-            raise ValueError(f"the state is damaged: snapshots {sorted(needed - numbers)} are missing")
-        self.snapshots.load_state_dict(state["snapshots"])
-        self.stage_index, self.batches, self._rows = stage, batches, rows
-        self.records, self._curve, self._initial = records, curve, initial
-        self.teacher_calls = calls
-        self.moves, self._patterns, self._last = [], {}, None
-        self._seconds, self._since = seconds, time.monotonic()
-
-    def _question(self) -> dict[str, Any]:
-        return {
-            "merges": [[t.first, t.last, t.landing] for s in self.order.stages for t in s.tasks],
-            "alpha": self.levels.alpha.tolist(),
-            "sigma": self.levels.sigma.tolist(),
-            "timesteps": self.levels.timesteps[1:].tolist(),
-            "prediction_type": self.levels.prediction,
-            "init": self.init,
-            "updates": self._updates,
-            "accumulate": self._accumulate,
-            "fit_updates": self._fit_updates,
-            "loss": list(self._loss),
-            "shared": self._shared,
-            "seed": self.seed,
-        }
+        load_state(self, state)
 
     def __repr__(self) -> str:
         where = "finished" if self.finished else f"stage {self.stage_index + 1} of {len(self.order.stages)}"
