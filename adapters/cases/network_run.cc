@@ -129,9 +129,13 @@ absl::StatusOr<RunSummary> NetworkTraining::Summarize() {
   summary.reference = std::string(ToString(job_.document.reference));
   summary.predicted = job_.has_spectrum ? job_.document.objective_teacher
                                         : std::numeric_limits<double>::quiet_NaN();
-  MP_ASSIGN_OR_RETURN(const std::vector<network::LevelError> errors, executor_->Evaluate());
-  summary.achieved = errors.back().error.mean;
-  summary.standard_error = errors.back().error.standard_error;
+  // Of a run that was stopped there is no student yet that could be measured.
+  summary.achieved = std::numeric_limits<double>::quiet_NaN();
+  if (executor_->merges_trained() == static_cast<int>(executor_->records().size())) {
+    MP_ASSIGN_OR_RETURN(const std::vector<network::LevelError> errors, executor_->Evaluate());
+    summary.achieved = errors.back().error.mean;
+    summary.standard_error = errors.back().error.standard_error;
+  }
   const auto add = [&](const network::StudentRecord& record) {
     summary.seconds += record.seconds;
     summary.updates += record.updates;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <optional>
 #include <utility>
 
 #include "absl/cleanup/cleanup.h"
@@ -128,8 +129,10 @@ absl::StatusOr<std::unique_ptr<Executor>> Executor::Create(
 }
 
 HeldOut Executor::MakeHeldOut() const {
+  // `stop` is asked where all processes measure the same, not by one that looks at the student.
+  const auto stop = [this] { return in_group_ && options_.stop && options_.stop(); };
   return HeldOut(frozen_, options_.held_out_inputs ? options_.held_out_inputs : inputs_,
-                 options_.held_out_seed, options_.held_out_rows, options_.block);
+                 options_.held_out_seed, options_.held_out_rows, options_.block, stop);
 }
 
 std::string Executor::Name(int merge) const {
@@ -232,6 +235,8 @@ absl::Status Executor::TrainAll() {
 }
 
 absl::Status Executor::TrainGroup(const std::vector<int>& merges) {
+  in_group_ = true;
+  const auto end_group = absl::MakeCleanup([this] { in_group_ = false; });
   const std::int64_t start = merges.empty() ? state_.fit.snapshot : StartOf(merges.front());
   MP_ASSIGN_OR_RETURN(std::shared_ptr<Module> from, frozen_.snapshots->Get(start));
   MP_ASSIGN_OR_RETURN(std::unique_ptr<Module> module, from->Clone());
@@ -259,7 +264,9 @@ absl::Status Executor::TrainGroup(const std::vector<int>& merges) {
   if (active == state_.active.end()) {
     for (const TrainTask& task : tasks) {
       ErrorEstimate start;
-      MP_RETURN_IF_ERROR(HeldOutErrors(task, *module, &start, nullptr));
+      const absl::Status measured = HeldOutErrors(task, *module, &start, nullptr);
+      if (absl::IsCancelled(measured)) MP_RETURN_IF_ERROR(Keep(/*forced=*/true));
+      MP_RETURN_IF_ERROR(measured);
       initial_losses.push_back(start.mean);
     }
   }
@@ -274,7 +281,15 @@ absl::Status Executor::TrainGroup(const std::vector<int>& merges) {
   }
   double spent = 0;
   MP_RETURN_IF_ERROR(Loop(*trainer, merges, initial_losses, seconds, &spent));
-  MP_RETURN_IF_ERROR(Measure(*trainer, merges, initial_losses, spent));
+  // What a stop while errors are measured goes back to: measuring takes the network away.
+  std::optional<ActiveTraining> trained;
+  if (options_.stop) trained = {merges, initial_losses, spent, trainer->Save()};
+  const absl::Status measured = Measure(*trainer, merges, initial_losses, spent);
+  if (absl::IsCancelled(measured) && trained) {
+    state_.active.push_back(*std::move(trained));
+    MP_RETURN_IF_ERROR(Keep(/*forced=*/true));
+  }
+  MP_RETURN_IF_ERROR(measured);
   return Keep(/*forced=*/false);
 }
 

@@ -104,7 +104,8 @@ struct ExecutorOptions {
   // to all.
   std::shared_ptr<const Communicator> communicator = nullptr;
 
-  // Asked between updates; true stops with CANCELLED, the state being whole.
+  // Asked between updates and between the blocks of rows that are measured; true stops with
+  // CANCELLED, the state being whole.
   std::function<bool()> stop;
   // Called between updates, a few times a second at most, and after each group, with the state to
   // be kept (WriteState); what it returns stops the run if not OK. `forced` when the run stops.
@@ -210,6 +211,7 @@ class Executor {
   ExecutorState state_;
   std::vector<int> holds_;
   std::string fingerprint_;
+  bool in_group_ = false;  // trains or measures merges
   // While a group trains.
   const Trainer* training_ = nullptr;
   const std::vector<int>* training_merges_ = nullptr;

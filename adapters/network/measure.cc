@@ -17,11 +17,18 @@ namespace {
 
 constexpr std::int64_t kKept = std::int64_t{512} << 20;
 
+absl::Status GoOn(const std::function<bool()>& stop) {
+  if (!stop || !stop()) return absl::OkStatus();
+  return absl::CancelledError("stopped while errors were measured");
+}
+
 template <typename Body>
-absl::StatusOr<at::Tensor> ByBlocks(const at::Tensor& z, std::int64_t block, Body&& body) {
+absl::StatusOr<at::Tensor> ByBlocks(const at::Tensor& z, std::int64_t block,
+                                    const std::function<bool()>& stop, Body&& body) {
   const c10::NoGradGuard no_gradients;
   std::vector<at::Tensor> parts;
   for (std::int64_t begin = 0; begin < z.size(0); begin += block) {
+    MP_RETURN_IF_ERROR(GoOn(stop));
     MP_ASSIGN_OR_RETURN(at::Tensor part,
                         body(z.narrow(0, begin, std::min(block, z.size(0) - begin))));
     parts.push_back(std::move(part));
@@ -44,6 +51,7 @@ absl::StatusOr<at::Tensor> HeldOut::States(int level) {
   stream.lane = Lane::kHeldOut;
   std::vector<at::Tensor> parts;
   for (std::int64_t begin = 0; begin < rows_; begin += block_) {
+    MP_RETURN_IF_ERROR(GoOn(stop_));
     MP_ASSIGN_OR_RETURN(at::Tensor part,
                         inputs_->Draw(level, stream, static_cast<std::uint64_t>(begin),
                                       std::min(block_, rows_ - begin)));
@@ -80,12 +88,13 @@ absl::StatusOr<at::Tensor> HeldOut::Teacher(int level, int to) {
 }
 
 absl::StatusOr<at::Tensor> HeldOut::Run(const std::vector<Link>& links, const at::Tensor& z) const {
-  return ByBlocks(z, block_, [&](const at::Tensor& part) { return Apply(links, frozen_, part); });
+  return ByBlocks(z, block_, stop_,
+                  [&](const at::Tensor& part) { return Apply(links, frozen_, part); });
 }
 
 absl::StatusOr<at::Tensor> HeldOut::Jump(Module& module, const at::Tensor& z, int from,
                                          int landing) const {
-  return ByBlocks(z, block_, [&](const at::Tensor& part) {
+  return ByBlocks(z, block_, stop_, [&](const at::Tensor& part) {
     return frozen_.student->Jump(module, part, from, landing);
   });
 }

@@ -3,6 +3,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 
@@ -24,16 +25,18 @@ struct ErrorEstimate {
 };
 
 // Held-out rows, the same for all students at a level, and what the teacher makes of them. Both are
-// kept while they take less than 512 MiB.
+// kept while they take less than 512 MiB. CANCELLED where `stop` (may be empty), asked before every
+// block of rows, said so.
 class HeldOut {
  public:
   HeldOut(Frozen frozen, std::shared_ptr<Inputs> inputs, std::uint64_t seed, std::int64_t rows,
-          std::int64_t block)
+          std::int64_t block, std::function<bool()> stop)
       : frozen_(std::move(frozen)),
         inputs_(std::move(inputs)),
         seed_(seed),
         rows_(rows),
-        block_(block) {}
+        block_(block),
+        stop_(std::move(stop)) {}
 
   // z at a level.
   absl::StatusOr<at::Tensor> States(int level);
@@ -52,6 +55,7 @@ class HeldOut {
   std::shared_ptr<Inputs> inputs_;
   std::uint64_t seed_;
   std::int64_t rows_, block_;
+  std::function<bool()> stop_;
   std::map<int, std::map<int, at::Tensor>> known_;  // level, reached
   std::int64_t bytes_ = 0;
 };
