@@ -30,7 +30,7 @@ struct ErrorEstimate {
 class HeldOut {
  public:
   HeldOut(Frozen frozen, std::shared_ptr<Inputs> inputs, std::uint64_t seed, std::int64_t rows,
-          std::int64_t block, std::function<bool()> stop)
+          std::int64_t block, std::function<bool()> stop = nullptr)
       : frozen_(std::move(frozen)),
         inputs_(std::move(inputs)),
         seed_(seed),

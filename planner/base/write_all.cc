@@ -4,6 +4,7 @@
 
 #include <cerrno>
 #include <cstddef>
+#include <string>
 
 namespace mergeplan {
 
@@ -11,7 +12,7 @@ absl::Status WriteAll(int descriptor, std::string_view bytes, std::string_view w
   while (!bytes.empty()) {
     const ssize_t n = ::write(descriptor, bytes.data(), bytes.size());
     if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) return absl::ErrnoToStatus(n < 0 ? errno : ENOSPC, what);
+    if (n <= 0) return absl::ErrnoToStatus(n < 0 ? errno : ENOSPC, std::string(what));
     bytes.remove_prefix(static_cast<std::size_t>(n));
   }
   return absl::OkStatus();

@@ -14,6 +14,7 @@
 #include "planner/spectrum/batches.h"
 #include "planner/spectrum/diagonal_pass.h"
 #include "planner/spectrum/finish.h"
+#include "planner/spectrum/intervals.h"
 #include "planner/spectrum/leading.h"
 #include "planner/spectrum/moments.h"
 #include "planner/spectrum/parallel.h"
