@@ -31,7 +31,7 @@ class NetworkStudents : public BenchCase {
 
   const PlanDocument& document() const override { return job_.document; }
   int batch() const override { return job_.batch; }
-  std::string basis() const override { return job_.document.basis; }
+  std::string basis() const override { return job_.has_spectrum ? job_.document.basis : ""; }
   std::string training() const override {
     const NetworkOptions& options = job_.options;
     std::string text = absl::StrFormat(

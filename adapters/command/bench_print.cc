@@ -118,11 +118,14 @@ std::string ForecastText(const BenchForecast& forecast) {
 
 std::string BenchText(const BenchResult& result) {
   std::string out = absl::StrFormat(
-      "%s, basis %s: %d dimensions, %d teacher steps (%s) into %d, start %s, batch %d, %d trial%s\n"
+      "%s%s, %d teacher steps (%s) into %d, start %s, batch %d, %d trial%s\n"
       "errors against the %s%s\n%s\n",
-      result.teacher, result.basis, result.dimensions, result.teacher_steps, result.schedule,
-      result.student_steps, result.init, result.batch, result.trials,
-      result.trials == 1 ? "" : "s, achieved: mean and half of its 95 % interval",
+      result.teacher,
+      result.basis.empty()
+          ? " (without --spectrum nothing is predicted)"
+          : absl::StrFormat(", basis %s: %d dimensions", result.basis, result.dimensions),
+      result.teacher_steps, result.schedule, result.student_steps, result.init, result.batch,
+      result.trials, result.trials == 1 ? "" : "s, achieved: mean and half of its 95 % interval",
       std::string(ToString(result.reference)),
       std::any_of(
           result.rows.begin(), result.rows.end(),
@@ -165,11 +168,11 @@ std::string BenchText(const BenchResult& result) {
 
 std::string BenchJson(const BenchResult& result) {
   Json out = {{"teacher", result.teacher},
-              {"basis", result.basis},
+              {"basis", result.basis.empty() ? Json() : Json(result.basis)},
               {"schedule", result.schedule},
               {"teacher_steps", result.teacher_steps},
               {"student_steps", result.student_steps},
-              {"dimensions", result.dimensions},
+              {"dimensions", result.basis.empty() ? Json() : Json(result.dimensions)},
               {"init", result.init},
               {"reference", std::string(ToString(result.reference))},
               {"batch", result.batch},

@@ -20,6 +20,7 @@
 #include "adapters/network/signature.h"
 #include "adapters/network/try.h"
 #include "planner/base/file.h"
+#include "planner/base/memory.h"
 #include "planner/base/status_macros.h"
 #include "planner/spectrum/spectrum.h"
 
@@ -80,6 +81,10 @@ absl::Status Judge::Prepare(const std::vector<std::int64_t>& shape, const std::s
           "--judge-samples ", options_.samples, ": expected ", least,
           " or more, which a covariance and ", options_.neighbours, " nearest neighbours need"));
     }
+    double numbers = static_cast<double>(options_.samples);
+    for (const std::int64_t side : shape_) numbers *= static_cast<double>(side);
+    MP_RETURN_IF_ERROR(CheckMemory(absl::StrCat("--judge-samples ", options_.samples),
+                                   numbers * static_cast<double>(sizeof(float))));
     MP_ASSIGN_OR_RETURN(features_, OpenFeatures(options_.features, shape_, decoder_.has_value()));
     MP_RETURN_IF_ERROR(MakeReference(teacher, stop));
     if (reference_.rows < least) {

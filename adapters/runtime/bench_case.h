@@ -23,7 +23,8 @@ class BenchCase {
   virtual const PlanDocument& document() const = 0;
   // Samples per update.
   virtual int batch() const = 0;
-  // Axes in which the teacher's data is seen, and what is trained how, for people.
+  // Axes in which the teacher's data is seen, empty where nothing is known of it, and what is
+  // trained how, for people.
   virtual std::string basis() const = 0;
   virtual std::string training() const = 0;
 
