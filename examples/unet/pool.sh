@@ -39,8 +39,10 @@ for ((seed = 0; seed < TRIALS; ++seed)); do
       how=(--strategy "$arm")
       [ "$arm" != planned ] || how=(--strategy manual --set merges=3-4,1-4)
       [ "$KIND" = pool ] && how+=(--pool-rows "$value") || how+=(--gain-bound "$value")
-      "$PROGRAM" distill "${how[@]}" --teacher "$TEACHER" --schedule "$SCHEDULE" --teacher-steps 4 --inputs rollout --iterations "$UPDATES" \
-        --batch "$BATCH" --lr "$LR" --seed "$seed" --threads 1 --quiet -o "$folder" >/dev/null
+      how+=(--teacher "$TEACHER" --schedule "$SCHEDULE" --teacher-steps 4 --inputs rollout --iterations "$UPDATES" --batch "$BATCH" --lr "$LR"
+        --seed "$seed")
+      [ ! -e "$folder/run.toml" ] || how=(--resume)
+      "$PROGRAM" distill "${how[@]}" --threads 1 --quiet -o "$folder" >/dev/null
     done
   done
 done
