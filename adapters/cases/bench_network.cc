@@ -12,13 +12,14 @@
 #include "adapters/cases/bench_judged.h"
 #include "adapters/cases/bench_probe.h"
 #include "adapters/cases/cases.h"
+#include "adapters/cases/network_data.h"
 #include "adapters/cases/network_run.h"
 #include "adapters/judge/judge.h"
 #include "adapters/judge/peak_memory.h"
+#include "adapters/network/inputs.h"
 #include "adapters/runtime/plugin_runtime.h"
 #include "planner/base/status_macros.h"
 #include "planner/operators/model.h"
-#include "planner/plan/costs.h"
 #include "planner/plan/io/evaluate.h"
 
 namespace mergeplan {
@@ -82,14 +83,12 @@ class NetworkStudents : public BenchCase {
 
   BenchRow Row() const override {
     const Plan& plan = job_.document.plan;
-    const PlanCosts costs = CostsOf(plan);
     BenchRow row;
     row.iterations = job_.options.iterations;
     row.merges = plan.size();
-    row.rounds = costs.rounds;
+    row.rounds = plan.rounds();
     row.updates = row.iterations * plan.size();
-    row.teacher_calls =
-        costs.teacher_calls * row.iterations * batch() * job_.options.recipe.accumulate;
+    row.teacher_calls = TeacherCallsOf(job_);
     row.predicted = job_.has_spectrum ? job_.document.objective_teacher
                                       : std::numeric_limits<double>::quiet_NaN();
     return row;
@@ -97,12 +96,20 @@ class NetworkStudents : public BenchCase {
 
   absl::Status Run(int trials, const BenchWatch& watch, BenchRow* row) const override {
     std::vector<double> errors;
+    std::int64_t updates = 0, calls = 0;  // of all trials, as they were made
     JudgedTrials judged;
     judge::ResetPeakMemory();
     for (int trial = 0; trial < trials; ++trial) {
       watch.begin(*row, trial);
       NetworkJob job = job_;
       job.seed += static_cast<std::uint64_t>(trial);
+      // A pool of rollouts belongs to the seed: what a run with that seed would be trained on.
+      if (job.options.inputs == "rollout") {
+        MP_ASSIGN_OR_RETURN(
+            job.inputs,
+            network::MakeRolloutInputs(job.teacher, job.schedule, job.seed, job.options.pool_rows,
+                                       StatesOf(*job.steps, job.device)));
+      }
       TrainingWatch training_watch;
       training_watch.stop = watch.stop;
       MP_ASSIGN_OR_RETURN(const auto training,
@@ -117,11 +124,18 @@ class NetworkStudents : public BenchCase {
       errors.push_back(summary.achieved);
       row->seconds += summary.seconds / trials;
       AddLevels(training->executor(), trials, &row->levels);
+      for (const network::StudentRecord& record : training->executor().records()) {
+        updates += record.updates;
+        calls += record.teacher_calls;
+      }
       if (judge_ == nullptr) continue;
       const std::string name = PictureName(row->strategy, row->total_budget);
       MP_RETURN_IF_ERROR(judged.Look(*judge_, SamplesOfStudent(job_, training->executor()),
                                      trial == 0 ? name : "", watch.stop));
     }
+    // Merges may have stopped early, and a pool asks only for the targets that were needed.
+    row->updates = (updates + trials / 2) / trials;
+    row->teacher_calls = (calls + trials / 2) / trials;
     row->judged = judged.Result();
     row->peak_memory_bytes = judge::PeakMemorySinceReset();
     row->achieved = row->achieved_teacher = SpreadOf(errors);

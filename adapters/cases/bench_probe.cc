@@ -105,6 +105,32 @@ BenchNeeds NeedsOf(const NetworkJob& job, const BenchSpeed& speed) {
   return needs;
 }
 
+std::int64_t TeacherCallsOf(const NetworkJob& job) {
+  const Plan& plan = job.document.plan;
+  const int T = plan.teacher_steps();
+  const bool rollout = job.options.inputs == "rollout";
+  const std::int64_t pool = rollout ? job.options.pool_rows : 0;
+  const std::int64_t rows = job.options.iterations * job.batch * job.options.recipe.accumulate;
+  std::int64_t calls = 0;
+  int lowest = T;  // level that the pool reaches down to
+  for (const Merge& merge : plan.merges()) {
+    // Children that are single steps: in all, and those that are applied before any other, which
+    // stand last.
+    int steps = 0, above = 0;
+    for (const int child : merge.children) {
+      above = plan.is_step(child) ? above + 1 : 0;
+      steps += plan.is_step(child) ? 1 : 0;
+    }
+    if (pool == 0) {
+      calls += rows * (steps + (rollout ? T - merge.last : 0));
+    } else {
+      calls += pool * (steps - above);
+      lowest = std::min(lowest, merge.last - above);
+    }
+  }
+  return calls + pool * (T - lowest);
+}
+
 double SecondsOfSamples(const NetworkJob& job, const BenchSpeed& speed, std::int64_t samples) {
   return static_cast<double>(samples) * job.document.plan.student_steps() * speed.row_step;
 }

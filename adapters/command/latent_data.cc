@@ -20,6 +20,7 @@
 #include "adapters/vae_latent/pictures.h"
 #include "adapters/vae_latent/vae.h"
 #include "planner/base/status_macros.h"
+#include "planner/data/parts.h"
 #include "planner/data/samples.h"
 
 namespace mergeplan {
@@ -98,6 +99,13 @@ absl::Status EncodeData(const Communicator& ranks, bool quiet, bool judged, Dist
   MP_RETURN_IF_ERROR(CheckOptions(*a, judged));
   const LatentArguments& latents = a->latents;
   if (!a->network.data || (!latents.vae && !latents.encoder)) return absl::OkStatus();
+  if (IsPartsFolder(*a->network.data)) {
+    return Misuse(absl::StrCat("--data ", *a->network.data, ": holds latents already, which ",
+                               latents.vae ? "--vae" : "--encoder",
+                               " would encode; expected the pictures that they were made of, with "
+                               "--latents ",
+                               *a->network.data, " (nothing is encoded twice)"));
+  }
   encoding::EncodeArguments encode;
   encode.input = *a->network.data;
   encode.array = a->network.array.value_or("");

@@ -16,12 +16,17 @@ if [ $# -lt 2 ]; then
   exit 2
 fi
 WEIGHTS="$(cd "$1" && pwd)"
-PICTURES="$2"
+PICTURES="$(realpath "$2")"
 HERE="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
 ROOT="$(cd "$HERE/../.." && pwd)"
 OUT="${3:-$ROOT/build/taesd}"
 PROGRAM="${MERGEPLAN:-$(ls -t "$ROOT"/build/*/bin/mergeplan 2>/dev/null | head -1 || true)}"
-PROGRAM="${PROGRAM:-mergeplan}"
+PROGRAM="$(realpath "$(command -v "${PROGRAM:-mergeplan}" || echo "${PROGRAM:-mergeplan}")")"
+# Said now, not after minutes of encoding.
+"${PYTHON:-python3}" -c 'import numpy' || {
+  echo "${PYTHON:-python3} has no numpy: install it, or say PYTHON=PROGRAM of a Python that has" >&2
+  exit 1
+}
 mkdir -p "$OUT"
 cd "$OUT"
 

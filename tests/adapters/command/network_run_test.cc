@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "adapters/network/script.h"
 #include "adapters/unet/unet.h"
 #include "planner/base/file.h"
@@ -273,6 +274,43 @@ TEST_F(NetworkRun, BenchComparesStrategiesUnderBothBudgets) {
   EXPECT_LT(std::abs(ReadRunResult(File("boot"))->summary.achieved -
                      json["rows"][1]["achieved_error"]["mean"].get<double>()),
             10 * json["rows"][1]["achieved_error"]["standard_deviation"].get<double>());
+}
+
+// Trials are runs with the seeds that follow, pools of rollouts too, and their calls are those that
+// were made.
+TEST_F(NetworkRun, TrialsOfBenchAreRuns) {
+  for (const char* pool : {"0", "20"}) {
+    const std::vector<std::string> rollouts = {"--pool-rows", pool};
+    std::vector<std::string> a = Small("run", Network(), rollouts);
+    a.erase(a.end() - 4, a.end() - 2);  // -o RUN
+    a.erase(a.begin(), a.begin() + 3);
+    const std::vector<std::string> bench = {"bench",    "--strategies", "vanilla,progressive,boot",
+                                            "--budget", "per-merge",    "--trials",
+                                            "2",        "--json"};
+    a.insert(a.begin(), bench.begin(), bench.end());
+    const Outcome outcome = Run(a);
+    ASSERT_EQ(outcome.code, 0) << outcome.err;
+    const Json json = Json::parse(outcome.out);
+    ASSERT_EQ(json["rows"].size(), 3u);
+    std::int64_t all = 0;
+    for (const Json& row : json["rows"]) {
+      double mean = 0;
+      for (const char* seed : {"0", "1"}) {
+        const std::string strategy = row["strategy"], run = absl::StrCat(pool, strategy, seed);
+        std::vector<std::string> b = Small(run, Network(), rollouts);
+        b[2] = strategy;
+        b.insert(b.end(), {"--seed", seed});
+        ASSERT_EQ(Run(b).code, 0);
+        const RunSummary summary = ReadRunResult(File(run))->summary;
+        EXPECT_EQ(summary.teacher_calls, row["teacher_calls"]) << run;
+        EXPECT_EQ(summary.updates, row["updates"]) << run;
+        all += summary.teacher_calls;
+        mean += summary.achieved / 2;
+      }
+      EXPECT_NEAR(row["achieved_error"]["mean"], mean, 1e-12 * mean) << pool;
+    }
+    EXPECT_EQ(json["forecast"]["teacher_calls"], all) << pool;
+  }
 }
 
 // A diffusers pipeline's folder, with the scheduler beside the network.

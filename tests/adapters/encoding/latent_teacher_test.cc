@@ -176,6 +176,10 @@ TEST_F(LatentTeacher, SaysWhatBelongsTogether) {
               HasSubstr("expected one of the two"));
   EXPECT_THAT(error("bench --encoder e --judge pictures.npz" + problem),
               HasSubstr("--encoder: has no effect"));
+  ASSERT_EQ(Run("encode pictures.npz --vae 'a vae' -o latents --quiet").code, 0);
+  EXPECT_THAT(error("bench --data latents --vae 'a vae' --judge pictures.npz" + problem),
+              HasSubstr("--data latents: holds latents already, which --vae would encode; expected "
+                        "the pictures that they were made of, with --latents latents"));
   // Latents of another network.
   EXPECT_THAT(Run("bench --strategies vanilla --judge pictures.npz --features features.ts --vae "
                   "nowhere" +
