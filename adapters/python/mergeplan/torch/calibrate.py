@@ -196,7 +196,7 @@ def _parameters(pilot) -> list[torch.nn.Parameter]:
 
 def _optimizer(make_optimizer, pilot):
     optimizer = make_optimizer(_parameters(pilot))
-    checks.optimizers([optimizer])
+    checks.optimizers([optimizer], pilot.network)
     return optimizer
 
 
