@@ -108,8 +108,11 @@ void ExpectNear(const std::vector<double>& a, const std::vector<double>& b, doub
   for (std::size_t i = 0; i < a.size(); ++i) ASSERT_NEAR(a[i], b[i], tolerance * largest) << i;
 }
 
-void ExpectNear(const TaskState& a, const TaskState& b, Precision precision) {
-  const double tolerance = precision == Precision::kFloat64 ? 1e-11 : 1e-4;
+// Rows drawn on a device differ from the processor's by the rounding of log, sine and cosine.
+void ExpectNear(const TaskState& a, const TaskState& b, Precision precision,
+                bool same_rows = true) {
+  const double tolerance =
+      (precision == Precision::kFloat64 ? 1e-13 : 1e-5) * (same_rows ? 1 : 100);
   EXPECT_EQ(a.updates, b.updates);
   ExpectNear(a.parameters, b.parameters, tolerance);
   ExpectNear(a.first_moment, b.first_moment, tolerance);
@@ -118,7 +121,7 @@ void ExpectNear(const TaskState& a, const TaskState& b, Precision precision) {
 }
 
 // Whatever memory the work is cut for.
-void ExpectSameTrainings(int cases, const std::vector<MakeTrainer>& others) {
+void ExpectSameTrainings(int cases, const std::vector<MakeTrainer>& others, bool same_rows) {
   std::mt19937_64 rng(21);
   for (int number = 0; number < cases; ++number) {
     const DeviceCase c = RandomCase(rng, number);
@@ -128,7 +131,7 @@ void ExpectSameTrainings(int cases, const std::vector<MakeTrainer>& others) {
       const std::vector<TaskState> there = TrainToEnd(c, other);
       for (std::size_t i = 0; i < here.size(); ++i) {
         SCOPED_TRACE(c.tasks[i].name);
-        ExpectNear(there[i], here[i], c.options.precision);
+        ExpectNear(there[i], here[i], c.options.precision, same_rows);
       }
     }
     if (::testing::Test::HasFailure()) return;
@@ -136,7 +139,7 @@ void ExpectSameTrainings(int cases, const std::vector<MakeTrainer>& others) {
 }
 
 TEST(DeviceTraining, IsThatOfTheProcessor) {
-  ExpectSameTrainings(60, {TrainOnEmulation(), TrainOnEmulation(0, 20000)});
+  ExpectSameTrainings(60, {TrainOnEmulation(), TrainOnEmulation(0, 20000)}, true);
 }
 
 TEST(DeviceTraining, OnCudaIsThatOfTheProcessor) {
@@ -148,7 +151,7 @@ TEST(DeviceTraining, OnCudaIsThatOfTheProcessor) {
     EXPECT_EQ(trainer.status().code(), absl::StatusCode::kUnavailable);
     GTEST_SKIP() << trainer.status().message();
   }
-  ExpectSameTrainings(60, {TrainOnCuda(0)});
+  ExpectSameTrainings(60, {TrainOnCuda(0)}, false);
 }
 
 // Updates of SGD move every parameter by the derivative that the plain student has.
