@@ -151,12 +151,11 @@ file = "mixture.npz"
 sha256 = "%s"
 """ % (K, d, hashlib.sha256(file.getvalue()).hexdigest()))
 PY
-  modes() {
-    timeout 60 "$BUILD/bin/mergeplan" distill --teacher "mixture:$WORK/mixture.toml" --strategy boot --teacher-steps 4 --schedule cosine \
-      --iterations 40 --fit-iterations 60 --batch 700 --eps 1e-4 --dtype float64 --seed 1 --json --quiet "$@"
-  }
+  modes=("$BUILD/bin/mergeplan" distill --teacher "mixture:$WORK/mixture.toml" --strategy boot --teacher-steps 4
+    --schedule cosine --seed 1 --json --quiet)
   for device in cpu cuda; do
-    modes --device "$device" -o "$WORK/mixture-$device" >"$WORK/$device.json" || FAILED+=("distill of a mixture --device $device")
+    timeout 30 "${modes[@]}" -o "$WORK/mixture-$device" --device "$device" --iterations 40 --fit-iterations 60 --batch 700 \
+      --eps 1e-4 --dtype float64 >"$WORK/$device.json" || FAILED+=("distill of a mixture --device $device")
   done
   # The rows drawn are the same, so the errors are, up to rounding and what 160 updates make of it.
   python3 - "$WORK" <<'PY' || FAILED+=("distill of a mixture: cuda against cpu")
@@ -168,9 +167,18 @@ print("achieved error %.12e (cpu), %.12e (cuda), %.1e apart, tolerance 1e-6; %.2
 sys.exit(0 if apart <= 1e-6 else 1)
 PY
   # A run that was stopped ends with the same bits as one that was not.
-  long=(--iterations 20000 --fit-iterations 20000 --batch 2560 --dtype float32 --device cuda)
-  modes "${long[@]}" -o "$WORK/whole" >"$WORK/whole.json" || FAILED+=("distill of a mixture: a whole run")
-  modes "${long[@]}" --time-limit 2 -o "$WORK/pieces" >/dev/null
+  modes+=(--device cuda --iterations 20000 --fit-iterations 20000)
+  timeout 60 "${modes[@]}" -o "$WORK/whole" >"$WORK/whole.json" || FAILED+=("distill of a mixture: a whole run")
+  python3 - "$WORK/pieces" "${modes[@]}" <<'PY'
+import os, signal, subprocess, sys, time
+run = subprocess.Popen(sys.argv[2:] + ["--checkpoint-seconds", "1", "-o", sys.argv[1]], stdout=subprocess.DEVNULL)
+end = time.time() + 40
+while run.poll() is None and time.time() < end and not os.path.exists(sys.argv[1] + "/checkpoint.npz"):
+    time.sleep(0.05)
+if run.poll() is None:
+    run.send_signal(signal.SIGINT)
+print("stopped with code", run.wait(20))
+PY
   timeout 60 "$BUILD/bin/mergeplan" distill --resume --json --quiet -o "$WORK/pieces" >"$WORK/pieces.json" ||
     FAILED+=("distill of a mixture: a run taken up")
   python3 - "$WORK" <<'PY' || FAILED+=("distill of a mixture: bits of a run taken up")
