@@ -1,4 +1,4 @@
-# CUDA kernels (planner/search/cuda, adapters/linear/cuda), optional:
+# CUDA kernels (planner/search/cuda, adapters/linear/cuda, adapters/experts/cuda), optional:
 #   MERGEPLAN_CUDA=AUTO (default)  where nvcc is found: $CUDACXX, the bin folders of $CUDA_PATH and
 #                                  $CUDAToolkit_ROOT, $PATH. Sanitizer builds do without.
 #   MERGEPLAN_CUDA=ON              nvcc must be there

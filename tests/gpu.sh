@@ -8,14 +8,14 @@
 #
 # The binaries (in build/release, or in the folder that MERGEPLAN_BUILD names):
 #   cmake --preset release && cmake --build --preset release --target \
-#     search_device_test adapters_linear_test vae_latent_test mergeplan mergeplan-torch mergeplan-plugins mergeplan_plugins
+#     search_device_test adapters_linear_test experts_test vae_latent_test mergeplan mergeplan-torch mergeplan-plugins mergeplan_plugins
 # A device machine needs of them bin/, libexec/, lib/ and gpu-lib.tar.xz. LibTorch is the one they were linked with, or
 # python3's. Checks whose binary is not there are left out, and said to be, except the search's.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 BUILD="${MERGEPLAN_BUILD:-build/release}"
-TARGETS="search_device_test adapters_linear_test vae_latent_test mergeplan mergeplan-torch mergeplan-plugins mergeplan_plugins"
-BINARIES=("$BUILD"/bin/{search_device_test,adapters_linear_test,vae_latent_test,mergeplan} "$BUILD"/libexec/mergeplan/*
+TARGETS="search_device_test adapters_linear_test experts_test vae_latent_test mergeplan mergeplan-torch mergeplan-plugins mergeplan_plugins"
+BINARIES=("$BUILD"/bin/{search_device_test,adapters_linear_test,experts_test,vae_latent_test,mergeplan} "$BUILD"/libexec/mergeplan/*
   "$BUILD"/lib/mergeplan/plugins/*.so)
 
 say() { printf '\n== %s\n' "$*"; }
@@ -84,6 +84,10 @@ say "linear students: every recipe on the device against the processor, on the s
 left_out "$BUILD/bin/adapters_linear_test" ||
   gtest "$BUILD/bin/adapters_linear_test" 'UnitSums.TrainOnCudaWhatTheProcessorTrains' 40 || FAILED+=("linear students")
 
+say "students of a mixture: trainings of random sizes on the device against the processor, on the same rows"
+left_out "$BUILD/bin/experts_test" ||
+  gtest "$BUILD/bin/experts_test" 'DeviceTraining.OnCuda*' 60 || FAILED+=("students of a mixture")
+
 say "moments of latents on the device against one pass on the processor"
 left_out "$BUILD/bin/vae_latent_test" ||
   gtest "$BUILD/bin/vae_latent_test" 'LatentMoments.AreSummedOnCuda' 40 || FAILED+=("moments of latents")
@@ -121,6 +125,69 @@ print("achieved error %.12e (cpu), %.12e (cuda), %.1e apart, tolerance 1e-9" % (
 sys.exit(0 if cpu["predicted_error"] == cuda["predicted_error"] and apart <= 1e-9 else 1)
 PY
   done
+
+  say "distill --teacher mixture: --device cuda against --device cpu, and taken up again"
+  python3 - "$WORK" <<'PY'
+import hashlib, io, math, struct, sys, zipfile
+K, d = 8, 2
+def array(values, shape):
+    header = "{'descr': '<f8', 'fortran_order': False, 'shape': %r, }" % (shape,)
+    header += " " * (-(10 + len(header) + 1) % 64) + "\n"
+    return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode() + struct.pack("<%dd" % len(values), *values)
+file = io.BytesIO()
+with zipfile.ZipFile(file, "w") as z:
+    z.writestr("weights.npy", array([1 / K] * K, (K,)))
+    z.writestr("means.npy", array([5 * f(2 * math.pi * k / K) for k in range(K) for f in (math.cos, math.sin)], (K, d)))
+    z.writestr("variances.npy", array([0.09] * (K * d), (K, d)))
+open(sys.argv[1] + "/mixture.npz", "wb").write(file.getvalue())
+open(sys.argv[1] + "/mixture.toml", "w").write("""format = 1
+kind = "mixture"
+name = "circle"
+K = %d
+d = %d
+covariance = "diagonal"
+[arrays]
+file = "mixture.npz"
+sha256 = "%s"
+""" % (K, d, hashlib.sha256(file.getvalue()).hexdigest()))
+PY
+  modes=("$BUILD/bin/mergeplan" distill --teacher "mixture:$WORK/mixture.toml" --strategy boot --teacher-steps 4
+    --schedule cosine --seed 1 --json --quiet)
+  for device in cpu cuda; do
+    timeout 30 "${modes[@]}" -o "$WORK/mixture-$device" --device "$device" --iterations 40 --fit-iterations 60 --batch 700 \
+      --eps 1e-4 --dtype float64 >"$WORK/$device.json" || FAILED+=("distill of a mixture --device $device")
+  done
+  # The rows drawn are the same, so the errors are, up to rounding and what 160 updates make of it.
+  python3 - "$WORK" <<'PY' || FAILED+=("distill of a mixture: cuda against cpu")
+import json, sys
+cpu, cuda = (json.load(open("%s/%s.json" % (sys.argv[1], device))) for device in ("cpu", "cuda"))
+apart = abs(cuda["achieved_error"] / cpu["achieved_error"] - 1)
+print("achieved error %.12e (cpu), %.12e (cuda), %.1e apart, tolerance 1e-6; %.2f and %.2f s of training"
+      % (cpu["achieved_error"], cuda["achieved_error"], apart, cpu["seconds"], cuda["seconds"]))
+sys.exit(0 if apart <= 1e-6 else 1)
+PY
+  # A run that was stopped ends with the same bits as one that was not.
+  modes+=(--device cuda --iterations 20000 --fit-iterations 20000)
+  timeout 60 "${modes[@]}" -o "$WORK/whole" >"$WORK/whole.json" || FAILED+=("distill of a mixture: a whole run")
+  python3 - "$WORK/pieces" "${modes[@]}" <<'PY'
+import os, signal, subprocess, sys, time
+run = subprocess.Popen(sys.argv[2:] + ["--checkpoint-seconds", "1", "-o", sys.argv[1]], stdout=subprocess.DEVNULL)
+end = time.time() + 40
+while run.poll() is None and time.time() < end and not os.path.exists(sys.argv[1] + "/checkpoint.npz"):
+    time.sleep(0.05)
+if run.poll() is None:
+    run.send_signal(signal.SIGINT)
+print("stopped with code", run.wait(20))
+PY
+  timeout 60 "$BUILD/bin/mergeplan" distill --resume --json --quiet -o "$WORK/pieces" >"$WORK/pieces.json" ||
+    FAILED+=("distill of a mixture: a run taken up")
+  python3 - "$WORK" <<'PY' || FAILED+=("distill of a mixture: bits of a run taken up")
+import json, sys
+whole, pieces = (json.load(open("%s/%s.json" % (sys.argv[1], name))) for name in ("whole", "pieces"))
+print("achieved error %.17g (whole, %.1f s of training), %.17g (stopped and taken up)"
+      % (whole["achieved_error"], whole["seconds"], pieces["achieved_error"]))
+sys.exit(0 if whole["achieved_error"] == pieces["achieved_error"] else 1)
+PY
 fi
 
 say "result"

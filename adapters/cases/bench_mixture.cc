@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "adapters/cases/cases.h"
 #include "adapters/cases/mixture_run.h"
@@ -42,6 +43,7 @@ class ExpertStudents : public BenchCase {
         "modes)",
         options.shape.experts, options.shape.parameters(), options.optimizer.lr,
         job_.document.budget.train_time);
+    if (job_.device.cuda) absl::StrAppend(&text, "; trained on ", job_.device.ToString());
     if (fits_->trials.empty()) return text;
     double error = 0;
     for (const StudentRecord& fit : fits_->trials) {

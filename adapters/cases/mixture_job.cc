@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "adapters/cases/expert_options.h"
+#include "adapters/experts/cuda/device_trainer.h"
 #include "adapters/runtime/flow_question.h"
 #include "adapters/runtime/resumed.h"
 #include "adapters/runtime/strategy.h"
@@ -29,11 +30,6 @@ absl::Status CheckMixtureOptions(const DistillArguments& arguments) {
                                ": the students of a mixture are no linear operators, so only the "
                                "teacher can be the reference; leave the option out"));
   }
-  if (arguments.device && *arguments.device != "cpu") {
-    return Misuse(
-        absl::StrCat("--device ", *arguments.device,
-                     ": the students of a mixture train on the CPU; leave the option out"));
-  }
   if (arguments.feature_norm || arguments.basis) {
     return Misuse(absl::StrCat(arguments.basis ? "--basis" : "--feature-norm",
                                ": means nothing for a mixture; leave the option out"));
@@ -49,6 +45,19 @@ absl::StatusOr<experts::Precision> PrecisionOf(const DistillArguments& arguments
   const auto precision = experts::ParsePrecision(*arguments.dtype);
   if (precision.ok()) return *precision;
   return Misuse(absl::StrCat("--dtype: ", std::string(precision.status().message())));
+}
+
+// Opens the device of --device and lets students train there.
+absl::Status OpenDeviceOf(const std::string& word, MixtureJob* job) {
+  const absl::StatusOr<Device> opened = OpenDevice(word);
+  if (!opened.ok()) {
+    const absl::Status status(opened.status().code(),
+                              absl::StrCat("--", std::string(opened.status().message())));
+    return absl::IsInvalidArgument(status) ? AsMisuse(status) : status;
+  }
+  job->device = *opened;
+  if (opened->cuda) job->options.elsewhere = experts::TrainOnCuda(opened->index);
+  return absl::OkStatus();
 }
 
 int ThreadsOf(const DistillArguments& arguments) {
@@ -84,6 +93,7 @@ std::string MixtureJob::Fingerprint() const {
   for (const auto& [option, value] : ToTexts(options)) {
     absl::StrAppend(&text, option, "=", value, "\n");
   }
+  if (device.cuda) absl::StrAppend(&text, "cuda\n");
   return Sha256(text);
 }
 
@@ -104,6 +114,7 @@ absl::StatusOr<MixtureJob> NewMixtureJob(const DistillArguments& arguments,
   job.options.precision = precision;
   job.options.init = document.init;
   job.options.threads = ThreadsOf(arguments);
+  MP_RETURN_IF_ERROR(OpenDeviceOf(arguments.device.value_or("cpu"), &job));
   MP_ASSIGN_OR_RETURN(job.parameters, PluginParameters(arguments));
   MP_ASSIGN_OR_RETURN(job.plugin, NewPlugin(arguments.strategy.value_or(kPlanPlugin), arguments,
                                             job.parameters, kTraits));
@@ -168,6 +179,10 @@ absl::StatusOr<MixtureJob> ResumedMixtureJob(const DistillArguments& arguments,
   job.options.batch = info.batch;
   job.options.init = job.document.init;
   job.options.threads = ThreadsOf(arguments);
+  MP_RETURN_IF_ERROR(OpenDeviceOf(arguments.device.value_or(info.device), &job));
+  if (arguments.device && job.device.cuda != (info.device != "cpu")) {
+    return DiffersFromRun(folder, "--device", job.device.ToString(), info.device);
+  }
   job.schedule = ScheduleOf(job.document);
   job.seed = static_cast<std::uint64_t>(info.seed);
   job.parameters = info.parameters;

@@ -9,6 +9,7 @@
 #include "adapters/analytic/mixture.h"
 #include "adapters/experts/executor.h"
 #include "adapters/runtime/arguments.h"
+#include "adapters/runtime/device.h"
 #include "adapters/runtime/run_folder.h"
 #include "planner/operators/model.h"
 #include "planner/plan/io/document.h"
@@ -27,8 +28,9 @@ struct MixtureJob {
   // know nothing of modes), trained for the time s of the budget; its reference is the teacher.
   PlanDocument document;
   std::shared_ptr<const Model> model;  // of that Gaussian
-  experts::ExecutorOptions options;    // without seeds and functions
+  experts::ExecutorOptions options;    // without seeds and functions, but for where to train
   std::uint64_t seed = 0;
+  Device device;
 
   // SHA-256 over everything that determines the numbers.
   std::string Fingerprint() const;

@@ -34,7 +34,7 @@ class MixtureRun : public RunCase {
     info.student = kExpertsStudent;
     info.seed = static_cast<std::int64_t>(job_.seed);
     info.dtype = std::string(ToString(job_.options.precision));
-    info.device = "cpu";
+    info.device = job_.device.ToString();
     info.batch = job_.options.batch;
     info.training = ToTexts(job_.options);
     info.prediction = "moments";

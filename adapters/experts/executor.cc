@@ -105,6 +105,7 @@ Executor::Executor(std::shared_ptr<const MixtureTrajectory> teacher, Inputs inpu
   trainer_options_.pool_rows = options_.pool_rows;
   trainer_options_.threads = options_.threads;
   trainer_options_.communicator = options_.communicator;
+  trainer_options_.elsewhere = options_.elsewhere;
   state_.trials.resize(options_.seeds.size());
   for (TrialRecord& trial : state_.trials) trial.merges.resize(plan.size());
 }

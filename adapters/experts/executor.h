@@ -85,6 +85,8 @@ struct ExecutorOptions {
   int threads = 1;                  // results do not depend on it
   // The processes that train together; null: this one alone. `stop` must say the same to all.
   std::shared_ptr<const Communicator> communicator = nullptr;
+  // Where students train, see TrainerOptions; their figures are measured on this processor.
+  MakeTrainer elsewhere = nullptr;
 
   // Asked a few times a second; true stops with CANCELLED, the state being whole.
   std::function<bool()> stop;

@@ -74,22 +74,11 @@ void Inputs::Draw(int level, std::uint64_t seed, Stream stream, std::uint64_t fi
     return;
   }
   const auto d = static_cast<std::size_t>(teacher_->dimensions());
-  const std::size_t count = data_->size() / d;
+  const DataTables data{data_->data(), data_->size() / d, d, at.alpha, at.sigma};
   for (std::size_t r = 0; r < rows; ++r) {
     mixture::RowNumbers numbers(seed, number, first_row + r);
-    const auto row = static_cast<std::size_t>(numbers.NextUniform() * static_cast<double>(count));
-    const double* x0 = data_->data() + std::min(row, count - 1) * d;
-    for (std::size_t j = 0; j < d; ++j) {
-      z[r * d + j] = at.alpha * x0[j] + at.sigma * numbers.NextNormal();
-    }
+    DrawFromData(data, numbers, {z + r * d, 1});
   }
-}
-
-int PickLevel(int levels, std::uint64_t seed, std::uint64_t update, int slice, int slices) {
-  mixture::RowNumbers numbers(seed, static_cast<std::uint32_t>(Stream::kLevels),
-                              update * static_cast<std::uint64_t>(slices) + slice);
-  const double place = (slice + numbers.NextUniform()) / slices;  // in (0, 1)
-  return 1 + std::min(levels - 1, static_cast<int>(place * levels));
 }
 
 }  // namespace mergeplan::experts

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "adapters/experts/draws.h"
 #include "planner/mixture/trajectory.h"
 
 namespace mergeplan::experts {
@@ -20,10 +21,6 @@ enum class InputKind {
 // "fresh", "pool", "data".
 std::string_view ToString(InputKind kind);
 absl::StatusOr<InputKind> ParseInputKind(std::string_view word);
-
-// What a stream of numbers is for; with the seed it names the stream. (0 is the initial
-// parameters'.)
-enum class Stream : std::uint32_t { kTraining = 1, kPool = 2, kHeldOut = 3, kLevels = 4 };
 
 // A seed for what `first` and `last` name: a merge of one trial.
 std::uint64_t MixSeed(std::uint64_t seed, std::uint64_t first, std::uint64_t last);
@@ -44,14 +41,12 @@ class Inputs {
             double* z) const;
 
   const MixtureTrajectory& teacher() const { return *teacher_; }
+  // Rows x d of the data; null: the mixture's law.
+  const std::vector<double>* data() const { return data_.get(); }
 
  private:
   std::shared_ptr<const MixtureTrajectory> teacher_;
   std::shared_ptr<const std::vector<double>> data_;  // null: the mixture's law
 };
-
-// A level for slice `slice` of `slices` in an update: uniform in the slice's share of the levels
-// 1..levels, so that an update covers them all.
-int PickLevel(int levels, std::uint64_t seed, std::uint64_t update, int slice, int slices);
 
 }  // namespace mergeplan::experts

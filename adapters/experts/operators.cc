@@ -23,6 +23,7 @@ class Teacher : public Operator {
     }
     teacher_->Composite(first_, last_, z, rows, out, absl::MakeSpan(work.teacher));
   }
+  void Visit(OperatorVisitor& visitor) const override { visitor.Teacher(*teacher_, first_, last_); }
   int teacher_steps() const override { return last_ - first_ + 1; }
 
  private:
@@ -44,6 +45,7 @@ class Student : public Operator {
     if (scratch.size() < scratch_) scratch.resize(scratch_);
     ForwardRows(level_.tables(), z, rows, out, scratch.data());
   }
+  void Visit(OperatorVisitor& visitor) const override { visitor.Student(level_.tables()); }
 
  private:
   static AlignedVector<T>& Scratch(Workspace& work) {
@@ -65,6 +67,9 @@ class Composition : public Operator {
       op->Apply(z, rows, out, work);
       z = out;
     }
+  }
+  void Visit(OperatorVisitor& visitor) const override {
+    for (const OperatorPointer& op : operators_) op->Visit(visitor);
   }
   int teacher_steps() const override {
     int steps = 0;

@@ -25,6 +25,19 @@ struct Workspace {
   AlignedVector<double> float64;
 };
 
+template <typename T>
+struct LevelTables;
+
+// Is shown what an operator is made of, in the order in which states go through it.
+class OperatorVisitor {
+ public:
+  virtual ~OperatorVisitor() = default;
+  // Steps last, last - 1, ..., first.
+  virtual void Teacher(const MixtureTrajectory& teacher, int first, int last) = 0;
+  virtual void Student(const LevelTables<float>& tables) = 0;
+  virtual void Student(const LevelTables<double>& tables) = 0;
+};
+
 // A frozen map of states, from one level to a cleaner one. Const and without memory of its own:
 // threads may share it.
 class Operator {
@@ -33,6 +46,8 @@ class Operator {
   // `rows` states of d numbers, row-major; `out` may be `z`. A row's result depends on that row
   // only.
   virtual void Apply(const double* z, std::size_t rows, double* out, Workspace& work) const = 0;
+  // What it shows is valid as long as the operator is there.
+  virtual void Visit(OperatorVisitor& visitor) const = 0;
   // How many single steps of the teacher it takes per row.
   virtual int teacher_steps() const { return 0; }
 };

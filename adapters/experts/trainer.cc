@@ -11,19 +11,16 @@
 #include <thread>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "adapters/experts/dense.h"
 #include "adapters/experts/kernel.h"
 #include "adapters/experts/level.h"
+#include "adapters/experts/training_checks.h"
 #include "planner/base/status_macros.h"
 #include "planner/runs/curve_updates.h"
 #include "planner/spectrum/parallel.h"
 
 namespace mergeplan::experts {
 namespace {
-
-constexpr int kMaxBatch = 1 << 24;
-constexpr std::int64_t kMaxPoolRows = std::int64_t{1} << 28;
 
 // What a thread needs to work on a slice.
 template <typename T>
@@ -152,10 +149,7 @@ class Task {
     MP_RETURN_IF_ERROR(communicator_.Sum(&loss_, 1));
     const double loss = loss_ / options_.batch;
     if (!std::isfinite(loss) || !AllFinite(gradient_.data(), gradient_.size())) {
-      return absl::FailedPreconditionError(absl::StrCat(
-          task_.name, ": the loss is ", loss,
-          std::isfinite(loss) ? " and its gradient is not finite" : "", " at update ", updates_ + 1,
-          " of ", options_.updates, "; use a smaller learning rate, or float64"));
+      return NotFinite(task_, loss, updates_, options_);
     }
     OptimizerStep(options_.optimizer, updates_ + 1, gradient_, first_moment_, second_moment_,
                   parameters_);
@@ -177,18 +171,7 @@ class Task {
   }
 
   absl::Status Restore(const TaskState& state) {
-    const auto passed = std::lower_bound(curve_points_.begin(), curve_points_.end(), state.updates);
-    if (state.updates < 0 || state.updates > options_.updates ||
-        state.parameters.size() != parameters_.size() ||
-        state.first_moment.size() != first_moment_.size() ||
-        state.second_moment.size() != second_moment_.size() ||
-        state.curve.size() != static_cast<std::size_t>(passed - curve_points_.begin())) {
-      return absl::DataLossError(absl::StrCat(task_.name, ": a saved training of ", state.updates,
-                                              " updates, ", state.parameters.size(),
-                                              " parameters and ", state.curve.size(),
-                                              " losses does not fit one of ", options_.updates,
-                                              " updates and ", parameters_.size(), " parameters"));
-    }
+    MP_RETURN_IF_ERROR(CheckState(task_, state, options_));
     updates_ = state.updates;
     parameters_.assign(state.parameters.begin(), state.parameters.end());
     first_moment_.assign(state.first_moment.begin(), state.first_moment.end());
@@ -371,21 +354,6 @@ class TrainerOf : public Trainer {
   std::vector<std::unique_ptr<SliceMemory<T>>> free_;
 };
 
-absl::Status CheckTask(const TrainTask& task, const Inputs& inputs, const TrainerOptions& options) {
-  if (static_cast<std::int64_t>(task.start.size()) != options.shape.parameters()) {
-    return absl::InvalidArgumentError(absl::StrCat(task.name, ": ", task.start.size(),
-                                                   " parameters to start from, expected ",
-                                                   options.shape.parameters()));
-  }
-  const int last = task.first_level + static_cast<int>(task.targets.size()) - 1;
-  if (task.targets.empty() || task.first_level < 1 || last > inputs.teacher().steps()) {
-    return absl::InvalidArgumentError(absl::StrCat(task.name, ": the levels ", task.first_level,
-                                                   " to ", last, ", expected some of 1 to ",
-                                                   inputs.teacher().steps()));
-  }
-  return absl::OkStatus();
-}
-
 template <typename T>
 absl::StatusOr<std::unique_ptr<Trainer>> Make(std::vector<TrainTask> tasks, const Inputs& inputs,
                                               const TrainerOptions& options) {
@@ -399,28 +367,8 @@ absl::StatusOr<std::unique_ptr<Trainer>> Make(std::vector<TrainTask> tasks, cons
 absl::StatusOr<std::unique_ptr<Trainer>> Trainer::Create(std::vector<TrainTask> tasks,
                                                          const Inputs& inputs,
                                                          const TrainerOptions& options) {
-  MP_RETURN_IF_ERROR(Validate(options.shape));
-  MP_RETURN_IF_ERROR(Validate(options.optimizer));
-  if (options.shape.dimensions != inputs.teacher().dimensions()) {
-    return absl::InvalidArgumentError(absl::StrCat("the student has ", options.shape.dimensions,
-                                                   " dimensions, the teacher ",
-                                                   inputs.teacher().dimensions()));
-  }
-  if (options.batch < 1 || options.batch > kMaxBatch) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("the batch is ", options.batch, ", expected 1 to ", kMaxBatch));
-  }
-  if (options.updates < 0) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("the number of updates is ", options.updates, ", expected 0 or more"));
-  }
-  if (options.inputs == InputKind::kPool &&
-      (options.pool_rows < 1 || options.pool_rows > kMaxPoolRows)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("the pool has ", options.pool_rows, " rows, expected 1 to ", kMaxPoolRows));
-  }
-  if (tasks.empty()) return absl::InvalidArgumentError("there is nothing to train");
-  for (const TrainTask& task : tasks) MP_RETURN_IF_ERROR(CheckTask(task, inputs, options));
+  MP_RETURN_IF_ERROR(CheckTraining(tasks, inputs, options));
+  if (options.elsewhere) return options.elsewhere(std::move(tasks), inputs, options);
   return options.precision == Precision::kFloat32 ? Make<float>(std::move(tasks), inputs, options)
                                                   : Make<double>(std::move(tasks), inputs, options);
 }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -25,6 +26,12 @@ struct TrainTask {
   std::uint64_t seed = 0;  // of its inputs
 };
 
+class Trainer;
+struct TrainerOptions;
+// Makes a trainer of what has been checked, that trains elsewhere than on this processor.
+using MakeTrainer = std::function<absl::StatusOr<std::unique_ptr<Trainer>>(
+    std::vector<TrainTask> tasks, const Inputs& inputs, const TrainerOptions& options)>;
+
 struct TrainerOptions {
   NetworkShape shape;
   Precision precision = Precision::kFloat32;
@@ -37,6 +44,7 @@ struct TrainerOptions {
   // The processes among which the slices of every batch are shared; null: this one alone. All of
   // them make the same calls.
   std::shared_ptr<const Communicator> communicator = nullptr;
+  MakeTrainer elsewhere = nullptr;  // null: the loops of this processor
 };
 
 // Where the training of one task stands, enough to go on bit by bit.
@@ -62,7 +70,8 @@ class Trainer {
  public:
   virtual ~Trainer() = default;
 
-  // INVALID_ARGUMENT for sizes or options out of range. With a pool it is filled here.
+  // INVALID_ARGUMENT for sizes or options out of range; errors of options.elsewhere. With a pool it
+  // is filled here.
   static absl::StatusOr<std::unique_ptr<Trainer>> Create(std::vector<TrainTask> tasks,
                                                          const Inputs& inputs,
                                                          const TrainerOptions& options);

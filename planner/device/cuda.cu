@@ -56,4 +56,24 @@ int Zero(void* stream, void* to, std::size_t bytes) {
   return cudaMemsetAsync(to, 0, bytes, Stream(stream));
 }
 
+int BeginRecord(void* stream) {
+  return cudaStreamBeginCapture(Stream(stream), cudaStreamCaptureModeThreadLocal);
+}
+int EndRecord(void* stream, void** graph) {
+  cudaGraph_t taken = nullptr;
+  if (const cudaError_t error = cudaStreamEndCapture(Stream(stream), &taken);
+      error != cudaSuccess) {
+    return error;
+  }
+  cudaGraphExec_t made = nullptr;
+  const cudaError_t error = cudaGraphInstantiateWithFlags(&made, taken, 0);
+  cudaGraphDestroy(taken);
+  *graph = made;
+  return error;
+}
+int Replay(void* stream, void* graph) {
+  return cudaGraphLaunch(static_cast<cudaGraphExec_t>(graph), Stream(stream));
+}
+void DropGraph(void* graph) { cudaGraphExecDestroy(static_cast<cudaGraphExec_t>(graph)); }
+
 }  // namespace mergeplan::device::cuda

@@ -24,4 +24,11 @@ int Download(void* stream, void* to, const void* from, std::size_t bytes);
 int Copy(void* stream, void* to, const void* from, std::size_t bytes);
 int Zero(void* stream, void* to, std::size_t bytes);
 
+// Between the two calls launches into the stream are not carried out but taken down; EndRecord
+// makes a graph of them that Replay launches as one. A kernel's first launch must come before.
+int BeginRecord(void* stream);
+int EndRecord(void* stream, void** graph);
+int Replay(void* stream, void* graph);
+void DropGraph(void* graph);
+
 }  // namespace mergeplan::device::cuda

@@ -1,83 +1,65 @@
 #include "planner/mixture/draw.h"
 
-#include <algorithm>
-#include <cmath>
 #include <vector>
 
 #include "planner/mixture/row_numbers.h"
 
 namespace mergeplan {
-namespace {
 
+using mixture::DrawComponent;
+using mixture::DrawState;
+using mixture::DrawTables;
+using mixture::Lane;
 using mixture::RowNumbers;
 
-// Draws components and their Gaussians.
-class Drawer {
- public:
-  explicit Drawer(const GaussianMixture& mixture)
-      : mixture_(mixture), normal_(mixture.dimensions() + mixture.rank()) {
-    double sum = 0;
-    for (const double weight : mixture.weights()) below_.push_back(sum += weight);
-  }
+std::vector<double> WeightSums(const GaussianMixture& mixture) {
+  std::vector<double> below;
+  double sum = 0;
+  for (const double weight : mixture.weights()) below.push_back(sum += weight);
+  return below;
+}
 
-  int Component(RowNumbers& numbers) const {
-    const double u = numbers.NextUniform();
-    const auto found = std::upper_bound(below_.begin(), below_.end(), u);
-    // The weights may sum to a little less than 1.
-    return static_cast<int>(std::min<std::ptrdiff_t>(
-        found - below_.begin(), static_cast<std::ptrdiff_t>(below_.size()) - 1));
-  }
-
-  // z ~ N(alpha mean_k, alpha^2 Sigma_k + sigma^2 I).
-  void State(int k, NoiseLevel level, RowNumbers& numbers, double* z) {
-    const std::size_t d = mixture_.dimensions(), r = mixture_.rank();
-    for (double& value : normal_) value = numbers.NextNormal();
-    const bool full = mixture_.kind() == CovarianceKind::kFull;
-    const double* variances =
-        (full ? mixture_.derived().values : mixture_.spec().variances).data() + k * d;
-    for (std::size_t j = 0; j < d; ++j) {
-      normal_[j] *= std::sqrt(level.alpha * level.alpha * variances[j] + level.sigma * level.sigma);
-    }
-    const double* mean = mixture_.mean(k).data();
-    for (std::size_t j = 0; j < d; ++j) {
-      double sum = full ? 0 : normal_[j];
-      if (full) {
-        const double* row = mixture_.derived().axes_transposed.data() + (k * d + j) * d;
-        for (std::size_t i = 0; i < d; ++i) sum += row[i] * normal_[i];
-      }
-      const double* factor = mixture_.spec().factors.data() + (k * d + j) * r;
-      for (std::size_t i = 0; i < r; ++i) sum += level.alpha * factor[i] * normal_[d + i];
-      z[j] = level.alpha * mean[j] + sum;
-    }
-  }
-
- private:
-  const GaussianMixture& mixture_;
-  std::vector<double> normal_;
-  std::vector<double> below_;  // sums of the weights up to each component
-};
-
-}  // namespace
+DrawTables DrawTablesOf(const GaussianMixture& mixture, NoiseLevel level,
+                        const std::vector<double>& weight_sums) {
+  const bool full = mixture.kind() == CovarianceKind::kFull;
+  DrawTables t;
+  t.kind = mixture.kind();
+  t.K = mixture.components();
+  t.d = mixture.dimensions();
+  t.r = mixture.rank();
+  t.alpha = level.alpha;
+  t.sigma = level.sigma;
+  t.below = weight_sums.data();
+  t.means = mixture.spec().means.data();
+  t.variances = (full ? mixture.derived().values : mixture.spec().variances).data();
+  t.axes_transposed = full ? mixture.derived().axes_transposed.data() : nullptr;
+  t.factors = mixture.spec().factors.data();
+  return t;
+}
 
 void DrawRows(const GaussianMixture& mixture, NoiseLevel level, DrawStream stream,
               std::uint64_t first_row, std::size_t rows, double* z, std::int32_t* component) {
-  Drawer drawer(mixture);
+  const std::vector<double> sums = WeightSums(mixture);
+  const DrawTables tables = DrawTablesOf(mixture, level, sums);
+  std::vector<double> normal(tables.d + tables.r);
   for (std::size_t i = 0; i < rows; ++i) {
     RowNumbers numbers(stream.seed, stream.number, first_row + i);
-    const int k = drawer.Component(numbers);
-    if (component != nullptr) component[i] = k;
-    drawer.State(k, level, numbers, z + i * mixture.dimensions());
+    const std::size_t k = DrawComponent(tables, numbers);
+    if (component != nullptr) component[i] = static_cast<std::int32_t>(k);
+    DrawState(tables, k, numbers, {normal.data(), 1}, {z + i * tables.d, 1});
   }
 }
 
 void DrawPairs(const GaussianMixture& mixture, DrawStream stream, std::uint64_t first_row,
                std::size_t rows, double* x0, double* noise) {
-  Drawer drawer(mixture);
-  const std::size_t d = mixture.dimensions();
+  const std::vector<double> sums = WeightSums(mixture);
+  const DrawTables tables = DrawTablesOf(mixture, {1, 0}, sums);
+  const std::size_t d = tables.d;
+  std::vector<double> normal(d + tables.r);
   for (std::size_t i = 0; i < rows; ++i) {
     RowNumbers numbers(stream.seed, stream.number, first_row + i);
-    const int k = drawer.Component(numbers);
-    drawer.State(k, {1, 0}, numbers, x0 + i * d);
+    const std::size_t k = DrawComponent(tables, numbers);
+    DrawState(tables, k, numbers, {normal.data(), 1}, {x0 + i * d, 1});
     for (std::size_t j = 0; j < d; ++j) noise[i * d + j] = numbers.NextNormal();
   }
 }

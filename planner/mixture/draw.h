@@ -2,9 +2,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 #include "absl/types/span.h"
 #include "planner/mixture/mixture.h"
+#include "planner/mixture/row_draw.h"
 #include "planner/mixture/step.h"
 
 namespace mergeplan {
@@ -29,5 +31,11 @@ void DrawRows(const GaussianMixture& mixture, NoiseLevel level, DrawStream strea
 // then a state at any level. (Not the z of DrawRows, which needs half the draws.)
 void DrawPairs(const GaussianMixture& mixture, DrawStream stream, std::uint64_t first_row,
                std::size_t rows, double* x0, double* noise);
+
+// What one row of DrawRows is made from, for devices: `weight_sums` is WeightSums(mixture), and the
+// tables are valid as long as both stay where they are.
+std::vector<double> WeightSums(const GaussianMixture& mixture);
+mixture::DrawTables DrawTablesOf(const GaussianMixture& mixture, NoiseLevel level,
+                                 const std::vector<double>& weight_sums);
 
 }  // namespace mergeplan

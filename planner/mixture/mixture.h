@@ -9,15 +9,10 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "planner/mixture/step_tables.h"
 
 namespace mergeplan {
 
-// How the covariances of a mixture's components are given.
-enum class CovarianceKind {
-  kDiagonal,  // Diag(variances[k])
-  kLowRank,   // factors[k] factors[k]^T + Diag(variances[k])
-  kFull,      // covariances[k]
-};
 // "diagonal", "low-rank", "full".
 std::string_view ToString(CovarianceKind kind);
 

@@ -2,14 +2,14 @@
 
 #include <cmath>
 #include <cstdint>
-#include <numbers>
 
 #include "planner/base/philox.h"
 
+// C++17, as device code is.
 namespace mergeplan::mixture {
 
 // In (0, 1): the middle of one of 2^52 equal pieces.
-inline double Uniform(std::uint32_t high, std::uint32_t low) {
+MERGEPLAN_HOST_DEVICE double Uniform(std::uint32_t high, std::uint32_t low) {
   const std::uint64_t bits = (std::uint64_t{high} << 32 | low) >> 12;
   return (static_cast<double>(bits) + 0.5) * 0x1p-52;
 }
@@ -17,32 +17,32 @@ inline double Uniform(std::uint32_t high, std::uint32_t low) {
 // The random numbers of one row of a stream, in order: Philox, counted by the row.
 class RowNumbers {
  public:
-  RowNumbers(std::uint64_t seed, std::uint32_t stream, std::uint64_t row)
+  MERGEPLAN_HOST_DEVICE RowNumbers(std::uint64_t seed, std::uint32_t stream, std::uint64_t row)
       : key_{{static_cast<std::uint32_t>(seed), static_cast<std::uint32_t>(seed >> 32)}},
         counter_{
             {0, static_cast<std::uint32_t>(row), static_cast<std::uint32_t>(row >> 32), stream}} {}
 
   // Takes a block for itself.
-  double NextUniform() {
+  MERGEPLAN_HOST_DEVICE double NextUniform() {
     have_spare_ = false;
     const PhiloxWords block = Next();
     return Uniform(block.w[0], block.w[1]);
   }
-  double NextNormal() {
+  MERGEPLAN_HOST_DEVICE double NextNormal() {
     if (have_spare_) {
       have_spare_ = false;
       return spare_;
     }
     const PhiloxWords block = Next();
     const double radius = std::sqrt(-2 * std::log(Uniform(block.w[0], block.w[1])));
-    const double angle = 2 * std::numbers::pi * Uniform(block.w[2], block.w[3]);
+    const double angle = 2 * 3.141592653589793 * Uniform(block.w[2], block.w[3]);
     spare_ = radius * std::sin(angle);
     have_spare_ = true;
     return radius * std::cos(angle);
   }
 
  private:
-  PhiloxWords Next() {
+  MERGEPLAN_HOST_DEVICE PhiloxWords Next() {
     const PhiloxWords block = Philox(counter_, key_);
     ++counter_.w[0];
     return block;

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -256,7 +257,7 @@ TEST_F(MixtureBench, OneStepIsTheFit) {
 TEST_F(MixtureBench, TellsWhatItCannotDo) {
   const std::vector<std::pair<std::vector<std::string>, std::string>> cases = {
       {{"--reference", "surrogate"}, "only the teacher can be the reference"},
-      {{"--device", "cuda"}, "train on the CPU"},
+      {{"--device", "gpu"}, "--device 'gpu': expected cpu, cuda or cuda:N"},
       {{"--basis", "pca"}, "--basis: means nothing for a mixture"},
       {{"--train-time", "0"}, "--train-time"},
       {{"--experts", "0"}, "--experts"},
@@ -272,6 +273,12 @@ TEST_F(MixtureBench, TellsWhatItCannotDo) {
     const Outcome outcome = Run(Modes(more));
     EXPECT_EQ(outcome.code, 2) << message;
     EXPECT_THAT(outcome.err, AllOf(HasSubstr("mergeplan bench: "), HasSubstr(message)));
+  }
+  if (!std::filesystem::exists("/dev/nvidia0")) {
+    const Outcome none = Run(Modes({"--device", "cuda"}));
+    EXPECT_EQ(none.code, 1);
+    EXPECT_THAT(none.err, AllOf(HasSubstr("--device 'cuda'"), HasSubstr("--device cpu")));
+    EXPECT_EQ(none.out, "");
   }
   std::vector<std::string> missing = Modes({});
   missing[2] = "mixture:" + File("none.toml");

@@ -156,10 +156,20 @@ TEST_F(MixtureRun, PlanFilesAreExecuted) {
   }
 }
 
+TEST_F(MixtureRun, SaysThatThereIsNoCudaDevice) {
+  if (std::filesystem::exists("/dev/nvidia0")) GTEST_SKIP() << "this machine has a CUDA device";
+  std::vector<std::string> more = Boot(4);
+  more.insert(more.end(), {"--device", "cuda"});
+  const Outcome outcome = Run(Modes("run", more));
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_THAT(outcome.err, AllOf(HasSubstr("--device 'cuda'"), HasSubstr("--device cpu")));
+  EXPECT_FALSE(std::filesystem::exists(File("run")));
+}
+
 TEST_F(MixtureRun, WrongOptionsAreMisuse) {
   const std::vector<std::pair<std::vector<std::string>, std::string>> cases = {
       {{"--reference", "data"}, "only the teacher can be the reference"},
-      {{"--device", "cuda"}, "train on the CPU"},
+      {{"--device", "gpu"}, "--device 'gpu': expected cpu, cuda or cuda:N"},
       {{"--feature-norm", "2"}, "--feature-norm: means nothing for a mixture"},
       {{"--student", "step"}, "--student: the students of a mixture have no such option"},
       {{"--beta1", "1.5"}, "--optimizer: "},

@@ -5,6 +5,7 @@
 #include <memory>
 #include <vector>
 
+#include "adapters/experts/cuda/device_trainer.h"
 #include "adapters/experts/kernel.h"
 #include "adapters/experts/level.h"
 #include "adapters/experts/trainer.h"
@@ -104,7 +105,7 @@ TEST(ExpertsAutograd, TheGradientOfAllParametersIsTheSame) {
 }
 
 // 40 updates of Adam on the same rows stay together.
-TEST(ExpertsAutograd, ATrainingWithAdamIsTheSame) {
+void ExpectTheSameTraining(const MakeTrainer& elsewhere) {
   const auto teacher = SmallTeacher(6);
   const Inputs inputs(teacher);
   TrainerOptions options;
@@ -112,6 +113,7 @@ TEST(ExpertsAutograd, ATrainingWithAdamIsTheSame) {
   options.batch = 300;
   options.updates = 40;
   options.optimizer.lr = 0.01;
+  options.elsewhere = elsewhere;
   const TrainTask task{
       "merge [2, 4]", InitialParameters(options.shape, 5), 4, {MakeTeacher(teacher, 2, 4)}, 9};
   auto trainer = Trainer::Create({task}, inputs, options).value();
@@ -136,6 +138,10 @@ TEST(ExpertsAutograd, ATrainingWithAdamIsTheSame) {
   for (std::size_t i = 0; i < expected.size(); ++i) {
     ASSERT_NEAR(found.parameters[i], expected[i], 1e-8) << "parameter " << i;
   }
+}
+TEST(ExpertsAutograd, ATrainingWithAdamIsTheSame) { ExpectTheSameTraining(nullptr); }
+TEST(ExpertsAutograd, ATrainingByADevicesKernelsIsTheSame) {
+  ExpectTheSameTraining(TrainOnEmulation());
 }
 
 }  // namespace

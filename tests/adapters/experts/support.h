@@ -33,6 +33,14 @@ inline ExecutorOptions SmallOptions() {
   return options;
 }
 
+inline void ExpectSameTask(const TaskState& a, const TaskState& b) {
+  EXPECT_EQ(a.updates, b.updates);
+  EXPECT_EQ(a.parameters, b.parameters);
+  EXPECT_EQ(a.first_moment, b.first_moment);
+  EXPECT_EQ(a.second_moment, b.second_moment);
+  EXPECT_EQ(a.curve, b.curve);
+}
+
 // Everything that training decides, and nothing that takes time.
 inline void ExpectSameStudent(const StudentRecord& a, const StudentRecord& b) {
   EXPECT_EQ(a.trained, b.trained);

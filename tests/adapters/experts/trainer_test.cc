@@ -50,14 +50,6 @@ std::vector<TaskState> TrainToEnd(const std::vector<TrainTask>& tasks, const Inp
   return out;
 }
 
-void ExpectSame(const TaskState& a, const TaskState& b) {
-  EXPECT_EQ(a.updates, b.updates);
-  EXPECT_EQ(a.parameters, b.parameters);
-  EXPECT_EQ(a.first_moment, b.first_moment);
-  EXPECT_EQ(a.second_moment, b.second_moment);
-  EXPECT_EQ(a.curve, b.curve);
-}
-
 std::vector<double> SomeData() {
   std::mt19937 random(4);
   std::normal_distribution<double> normal;
@@ -83,8 +75,8 @@ TEST(ExpertsTrainer, NeitherThreadsNorCompanyMatter) {
         options.threads = threads;
         const std::vector<TaskState> together = TrainToEnd(tasks, inputs, options);
         for (std::size_t i = 0; i < tasks.size(); ++i) {
-          ExpectSame(expected[i], together[i]);
-          ExpectSame(expected[i], TrainToEnd({tasks[i]}, inputs, options).front());
+          ExpectSameTask(expected[i], together[i]);
+          ExpectSameTask(expected[i], TrainToEnd({tasks[i]}, inputs, options).front());
         }
       }
     }
@@ -186,7 +178,7 @@ TEST(ExpertsTrainer, GoesOnBitByBit) {
       for (int i = 0; i < 3; ++i) ASSERT_TRUE(next->Restore(i, trainer->Save(i)).ok());
       trainer = std::move(next);
     }
-    for (int i = 0; i < 3; ++i) ExpectSame(trainer->Save(i), expected[i]);
+    for (int i = 0; i < 3; ++i) ExpectSameTask(trainer->Save(i), expected[i]);
   }
 }
 
