@@ -9,10 +9,11 @@
 #
 #   MERGEPLAN  the program (default: the newest one under build/, else the one on PATH)
 #   SAMPLES    pictures to encode, from the first (default: 2000)
+#   TRIALS     of the comparison (default: 3)
 #   PYTHON     a Python with numpy (default: python3)
 set -euo pipefail
 if [ $# -lt 2 ]; then
-  sed -n '2,13s/^# \{0,1\}//p' "$0" >&2
+  sed -n '2,14s/^# \{0,1\}//p' "$0" >&2
   exit 2
 fi
 WEIGHTS="$(cd "$1" && pwd)"
@@ -49,7 +50,7 @@ PROBLEM=(--teacher-steps 32 --schedule cosine --lr 0.005 --iterations 320)
 "$PROGRAM" plan spectrum.toml --basis dct "${PROBLEM[@]}" --time-limit 60 -o plan.toml | tee plan.txt
 
 echo "== 4. distil: the four strategies and the plan, under both budgets"
-"$PROGRAM" bench --teacher analytic:spectrum.toml --basis dct "${PROBLEM[@]}" --draws chi2 --trials 3 \
+"$PROGRAM" bench --teacher analytic:spectrum.toml --basis dct "${PROBLEM[@]}" --draws chi2 --trials "${TRIALS:-3}" \
   --strategies vanilla,progressive,boot,consistency,plan.toml -o bench.json | tee bench.txt
 
 echo "== 5. decode samples from the same noise"
