@@ -110,6 +110,14 @@ def test_schedules(tmp_path):
     (dict(second_pass="x"), TypeError, "second_pass: is a str"),
     (dict(progress=3), TypeError, "progress: is a int .3., expected a function"),
     (dict(name=None), TypeError, "name: is None, expected a str"),
+    (dict(directions=0), ValueError, "directions: is 0, expected a whole number from 1 to 4096"),
+    (dict(directions=5000), ValueError, "directions: is 5000, expected a whole number from 1 to 4096"),
+    (dict(directions=2.0), TypeError, "directions: is a float"),
+    (dict(directions=3, basis="pca"), ValueError, 'directions: gives .*basis="pca".*leave one of them out'),
+    (dict(diagonal_only=1), TypeError, "diagonal_only: is a int"),
+    (dict(diagonal_only=True, basis="dct"), ValueError, "basis: dct needs the covariance, which diagonal_only=True leaves out"),
+    (dict(diagonal_only=True, shrink="oas"), ValueError, "shrink and bootstrap need the covariance"),
+    (dict(diagonal_only=True, bootstrap=9), ValueError, "shrink and bootstrap need the covariance"),
 ], ids=lambda x: str(x)[:40])  # fmt: skip
 def test_from_latents(options, kind, words):
     refused(kind, words, lambda: Spectrum.from_latents(data, **options))
