@@ -14,6 +14,22 @@
 namespace mergeplan::cli {
 namespace {
 
+// "1 dimension", "2 dimensions".
+std::string Counted(std::int64_t count, const std::string& what) {
+  return absl::StrCat(count, " ", what, count == 1 ? "" : "s");
+}
+
+// A value with the digits that its error leaves it, five at least: 1000003.4 +- 0.1.
+std::string WithError(double value, double error) {
+  if (std::isnan(error)) return absl::StrFormat("%.5g", value);
+  int digits = 5;
+  if (error > 0 && std::isfinite(value / error)) {
+    const double known = std::log10(std::max(1.0, std::abs(value) / error));
+    digits = std::clamp(static_cast<int>(std::ceil(known)) + 1, 5, 17);
+  }
+  return absl::StrFormat("%.*g +- %.2g", digits, value, error);
+}
+
 std::string BasesText(const Spectrum& spectrum) {
   std::string out =
       absl::StrFormat("%-9s %-7s %12s %12s %12s %12s %10s %14s\n", "basis", "regime", "above 1",
@@ -40,14 +56,21 @@ std::string LeadingText(const Spectrum& spectrum) {
   const std::vector<double>& variances = spectrum.leading.variances;
   double worst = 0;
   for (std::size_t i = 0; i < variances.size(); ++i) {
-    if (variances[i] > 0) worst = std::max(worst, spectrum.leading_errors[i] / variances[i]);
+    // Below that a variance is rounding of the largest (leading.h), and so is its error.
+    if (variances[i] <= 1e-12 * variances.front()) continue;
+    worst = std::max(worst, spectrum.leading_errors[i] / variances[i]);
   }
   const auto above =
       std::count_if(variances.begin(), variances.end(), [](double v) { return v > 1; });
+  if (variances.size() == 1) {
+    return absl::StrFormat(
+        "\n1 leading principal direction carries %.4g %% of the variance; its variance is %.5g, "
+        "and an eigenvalue lies within %.2g %% of it\n",
+        100 * spectrum.LeadingShare(), variances.front(), 100 * worst);
+  }
   std::string out = absl::StrFormat(
       "\n%d leading principal directions carry %.4g %% of the variance; their variances are %.5g "
-      "to "
-      "%.5g, and eigenvalues lie within %.2g %% of each\n",
+      "to %.5g, and eigenvalues lie within %.2g %% of each\n",
       static_cast<int>(variances.size()), 100 * spectrum.LeadingShare(), variances.front(),
       variances.back(), 100 * worst);
   const bool all = static_cast<std::size_t>(above) < variances.size();
@@ -57,15 +80,11 @@ std::string LeadingText(const Spectrum& spectrum) {
 }
 
 std::string ScalingText(const ChannelReport& report, bool per_channel) {
-  const auto with_error = [](double value, double error) {
-    return std::isnan(error) ? absl::StrFormat("%.5g", value)
-                             : absl::StrFormat("%.5g +- %.2g", value, error);
-  };
   std::string out = absl::StrFormat(
       "\nto unit variance: (x - shift_factor) * scaling_factor with shift_factor %s and "
       "scaling_factor %s\n",
-      with_error(report.shift_factor, report.shift_factor_error),
-      with_error(report.scaling_factor, report.scaling_factor_error));
+      WithError(report.shift_factor, report.shift_factor_error),
+      WithError(report.scaling_factor, report.scaling_factor_error));
   if (report.scaling_factor == 0) out = "\nthe data has no variance, so none can be scaled to 1\n";
   if (!per_channel) return out;
   absl::StrAppendFormat(&out, "%-8s %24s %24s %18s\n", "channel", "latents_mean", "latents_std",
@@ -73,8 +92,8 @@ std::string ScalingText(const ChannelReport& report, bool per_channel) {
   for (std::size_t c = 0; c < report.channels.size(); ++c) {
     const ChannelStatistics& s = report.channels[c];
     absl::StrAppendFormat(&out, "%-8d %24s %24s %18s\n", static_cast<int>(c),
-                          with_error(s.mean, s.mean_error),
-                          with_error(s.deviation, s.deviation_error),
+                          WithError(s.mean, s.mean_error),
+                          WithError(s.deviation, s.deviation_error),
                           std::isnan(s.effective) ? "-" : absl::StrFormat("%.6g", s.effective));
   }
   return out;
@@ -94,18 +113,18 @@ std::string FewSamples(const Spectrum& spectrum) {
       ratio <= kFewSamples || flat)
     return "";
   return absl::StrFormat(
-      "\n%d samples are few for %d dimensions: the variances along principal directions spread "
-      "more "
+      "\n%d samples are few for %s: the variances along principal directions spread more "
       "than the true ones do; --shrink oas would pull them %.3g of the way to their mean\n",
-      spectrum.samples, spectrum.dimensions(), OasIntensity(spectrum));
+      spectrum.samples, Counted(spectrum.dimensions(), "dimension"), OasIntensity(spectrum));
 }
 
 }  // namespace
 
 std::string AnalysisText(const Analysis& analysis) {
   const Spectrum& spectrum = analysis.spectrum;
-  std::string out = absl::StrFormat("%s: %d samples of %s values", spectrum.source,
-                                    spectrum.samples, absl::StrJoin(spectrum.shape, " x "));
+  std::string out =
+      absl::StrFormat("%s: %d samples of %s value%s", spectrum.source, spectrum.samples,
+                      absl::StrJoin(spectrum.shape, " x "), spectrum.dimensions() == 1 ? "" : "s");
   if (spectrum.skipped > 0) {
     absl::StrAppendFormat(&out, ", %d left out because they are not finite", spectrum.skipped);
   }

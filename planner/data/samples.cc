@@ -108,6 +108,13 @@ absl::StatusOr<std::unique_ptr<SampleSource>> OpenSamples(const std::string& pat
     return absl::InvalidArgumentError(
         absl::StrCat(path, ": is one picture, expected many: give the folder that holds them"));
   }
+  // What tar writes where it is given nothing: blocks of zeros.
+  if (start.size() == 512 && start.find_first_not_of('\0') == start.npos) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        path,
+        ": begins with 512 zeros, as a .tar without members does, expected members in PNG or "
+        "JPEG, or .npy or .pth"));
+  }
   return absl::InvalidArgumentError(
       absl::StrCat(path, ": ", gzipped ? "holds gzipped data that start" : "starts", " with '",
                    Printable(start, 8), "'", std::string(kExpected)));

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -9,6 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "planner/data/window.h"
 
 namespace mergeplan {
 
@@ -31,6 +33,17 @@ class RowFile {
   // infinity too. DATA_LOSS where the file has become shorter.
   virtual absl::Status Read(std::int64_t first, std::int64_t count, float* out) const = 0;
   virtual absl::Status Read(std::int64_t first, std::int64_t count, double* out) const = 0;
+  // The same rows where they lie, if they lie there as numbers of type T, which can be read in
+  // place; else null, as where the file cannot be mapped: Read serves then.
+  template <typename T>
+  std::unique_ptr<FileWindow> View(std::int64_t first, std::int64_t count) const {
+    return ViewOf(sizeof(T), first, count);
+  }
+  // View for floating-point numbers of so many bytes.
+  virtual std::unique_ptr<FileWindow> ViewOf(std::size_t /*size*/, std::int64_t /*first*/,
+                                             std::int64_t /*count*/) const {
+    return nullptr;
+  }
 };
 
 // A stream of samples of one shape, in the order of the file. Values are as stored (pixels 0..255);

@@ -26,6 +26,10 @@ class RangeRows : public RowFile {
   absl::Status Read(std::int64_t first, std::int64_t count, double* out) const override {
     return file_.Read(first_ + first, count, out);
   }
+  std::unique_ptr<FileWindow> ViewOf(std::size_t size, std::int64_t first,
+                                     std::int64_t count) const override {
+    return file_.ViewOf(size, first_ + first, count);
+  }
 
  private:
   const RowFile& file_;

@@ -10,6 +10,12 @@
 #include "planner/base/status_macros.h"
 #include "planner/spectrum/parallel.h"
 
+#if defined(__x86_64__) && !defined(__SANITIZE_ADDRESS__)
+#define MP_CLONES __attribute__((target_clones("arch=x86-64-v3", "default")))
+#else
+#define MP_CLONES
+#endif
+
 namespace mergeplan {
 namespace {
 
@@ -17,8 +23,8 @@ namespace {
 constexpr std::int64_t kPiece = std::int64_t{1} << 16;
 
 // A value times zero is zero exactly where it is finite.
-bool AllFinite(const double* values, std::size_t count) {
-  constexpr std::size_t kLanes = 8;
+MP_CLONES bool AllFinite(const double* values, std::size_t count) {
+  constexpr std::size_t kLanes = 16;
   double lanes[kLanes] = {};
   std::size_t k = 0;
   for (; k + kLanes <= count; k += kLanes) {

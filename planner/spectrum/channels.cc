@@ -9,6 +9,12 @@
 #include "absl/strings/str_cat.h"
 #include "planner/spectrum/parallel.h"
 
+#if defined(__x86_64__) && !defined(__SANITIZE_ADDRESS__)
+#define MP_CLONES __attribute__((target_clones("arch=x86-64-v3", "default")))
+#else
+#define MP_CLONES
+#endif
+
 namespace mergeplan {
 namespace {
 
@@ -51,6 +57,29 @@ void SetFactors(ChannelReport& report) {
       all.deviation > 0 ? all.deviation_error / all.deviation / all.deviation : 0;
   const double root = std::hypot(all.deviation, all.mean);
   report.scaling_factor_uncentred = root > 0 ? 1 / root : 0;
+}
+
+MP_CLONES void SumPowers(const double* values, std::size_t count, double shift, double& to_sum,
+                         double& to_square) {
+  constexpr std::size_t kLanes = 16;
+  double sum[kLanes] = {}, square[kLanes] = {};
+  std::size_t i = 0;
+  for (; i + kLanes <= count; i += kLanes) {
+    for (std::size_t k = 0; k < kLanes; ++k) {
+      const double x = values[i + k] - shift;
+      sum[k] += x;
+      square[k] += x * x;
+    }
+  }
+  for (; i < count; ++i) {
+    const double x = values[i] - shift;
+    to_sum += x;
+    to_square += x * x;
+  }
+  for (std::size_t k = 0; k < kLanes; ++k) {
+    to_sum += sum[k];
+    to_square += square[k];
+  }
 }
 
 }  // namespace
@@ -132,26 +161,8 @@ ChannelAccumulator::ChannelAccumulator(absl::Span<const std::int64_t> shape, int
 
 ChannelAccumulator::Powers ChannelAccumulator::PowersOf(const double* values, std::size_t count,
                                                         double shift) {
-  constexpr std::size_t kLanes = 8;
-  double sum[kLanes] = {}, square[kLanes] = {};
-  std::size_t i = 0;
-  for (; i + kLanes <= count; i += kLanes) {
-    for (std::size_t k = 0; k < kLanes; ++k) {
-      const double x = values[i + k] - shift;
-      sum[k] += x;
-      square[k] += x * x;
-    }
-  }
   Powers out;
-  for (; i < count; ++i) {
-    const double x = values[i] - shift;
-    out.sum += x;
-    out.square += x * x;
-  }
-  for (std::size_t k = 0; k < kLanes; ++k) {
-    out.sum += sum[k];
-    out.square += square[k];
-  }
+  SumPowers(values, count, shift, out.sum, out.square);
   return out;
 }
 
@@ -224,7 +235,11 @@ void ChannelAccumulator::Correct(const Spectrum& spectrum, ChannelReport& report
     const double csq = (sums.sq - t * sums.q) / (n - 1);
     const double vq = (sums.qq - sums.q * sums.q / n) / (n - 1);
     const double of_square = std::max(0.0, vq - 4 * t * csq + 4 * t * t * vs);
-    out.deviation_error = std::sqrt(of_square / n) * multiply / (2 * out.deviation);
+    // The mean is estimated, too: its square varies by 2 mean_error^4, which is all there is to see
+    // where the squares of two samples are equal.
+    const double of_mean = 2 * std::pow(out.mean_error, 4);
+    out.deviation_error =
+        std::sqrt(of_square / n * multiply * multiply + of_mean) / (2 * out.deviation);
   };
   correct(sums_.back(), report.all);
   for (std::size_t c = 0; c < report.channels.size(); ++c) {
@@ -234,7 +249,7 @@ void ChannelAccumulator::Correct(const Spectrum& spectrum, ChannelReport& report
     } else if (out.deviation > 0) {
       // The same for one value: the variance over samples of (x - m)^2 is (kurtosis - 1) times
       // the square of its variance, here with n - 1 below the line.
-      const double above = std::max(0.0, spectrum.diagonal.kurtosis[c] - 1) * (n - 1) / n;
+      const double above = std::max(0.0, spectrum.diagonal.kurtosis[c] - 1) * (n - 1) / n + 2 / n;
       out.deviation_error = out.deviation * std::sqrt(above / n) / 2;
     }
   }

@@ -3,92 +3,125 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <memory>
 #include <mutex>
 #include <new>
+#include <numeric>
 #include <utility>
 
 #include "planner/base/status_macros.h"
 #include "planner/spectrum/parallel.h"
 
+#if defined(__x86_64__) && !defined(__SANITIZE_ADDRESS__)
 #define MP_CLONES __attribute__((target_clones("arch=x86-64-v3", "default")))
+#else
+#define MP_CLONES
+#endif
 
 namespace mergeplan {
 namespace {
 
-// Columns whose sums stay in the first-level cache, and values of a block, which stays in the
-// second-level one while it is read and gone through twice. Both are part of the result's rounding,
-// so they do not depend on the machine.
-constexpr std::ptrdiff_t kTile = 64;
+// Values, and rows, that have sums of their own, about the first row among them; values of a strip,
+// which the processor's caches hold beside the next one; columns of a strip. All are part of the
+// result's rounding, so they do not depend on the machine.
 constexpr std::int64_t kBlockValues = std::int64_t{1} << 16;
+constexpr std::ptrdiff_t kBlockRows = 256;
+constexpr std::ptrdiff_t kStripValues = std::ptrdiff_t{1} << 15;
+constexpr std::ptrdiff_t kColumns = 2048;
 constexpr std::int64_t kBlocksInTask = 64;
 constexpr int kTasksAtOnce = 16;  // whose results are held, then added in their order
+// Few dimensions stand side by side until there are so many columns, of which groups of kGroup are
+// summed fastest.
+constexpr std::ptrdiff_t kFewColumns = 64, kGroup = 16;
+// Not part of the result: bytes of a file that are mapped at once.
+constexpr std::int64_t kWindow = std::int64_t{8} << 20;
 
-// Moments of `count` rows of up to kTile columns, `stride` apart, about their own mean.
-#define MP_TILE_MOMENTS(name, T)                                                           \
-  MP_CLONES void name(const T* rows, std::ptrdiff_t count, std::ptrdiff_t stride,          \
-                      std::ptrdiff_t width, const double* shift, double* mean, double* m2, \
-                      double* m3, double* m4) {                                            \
-    double offset[kTile] = {}, sum[kTile] = {}, second[kTile] = {}, third[kTile] = {},     \
-           fourth[kTile] = {};                                                             \
-    for (std::ptrdiff_t c = 0; c < width; ++c) offset[c] = shift[c];                       \
-    for (std::ptrdiff_t r = 0; r < count; ++r) {                                           \
-      const T* row = rows + r * stride;                                                    \
-      for (std::ptrdiff_t c = 0; c < width; ++c) sum[c] += double{row[c]} - offset[c];     \
-    }                                                                                      \
-    for (std::ptrdiff_t c = 0; c < width; ++c) sum[c] /= static_cast<double>(count);       \
-    for (std::ptrdiff_t r = 0; r < count; ++r) {                                           \
-      const T* row = rows + r * stride;                                                    \
-      for (std::ptrdiff_t c = 0; c < width; ++c) {                                         \
-        const double x = (double{row[c]} - offset[c]) - sum[c], square = x * x;            \
-        second[c] += square;                                                               \
-        third[c] += square * x;                                                            \
-        fourth[c] += square * square;                                                      \
-      }                                                                                    \
-    }                                                                                      \
-    for (std::ptrdiff_t c = 0; c < width; ++c) {                                           \
-      mean[c] = sum[c];                                                                    \
-      m2[c] = second[c];                                                                   \
-      m3[c] = third[c];                                                                    \
-      m4[c] = fourth[c];                                                                   \
-    }                                                                                      \
+void AddPowers(const Kernels& kernels, const float* rows, std::ptrdiff_t count,
+               std::ptrdiff_t stride, std::ptrdiff_t width, const float* about, double* sums) {
+  kernels.add_powers_f32(rows, count, stride, width, about, sums);
+}
+void AddPowers(const Kernels& kernels, const double* rows, std::ptrdiff_t count,
+               std::ptrdiff_t stride, std::ptrdiff_t width, const double* about, double* sums) {
+  kernels.add_powers_f64(rows, count, stride, width, about, sums);
+}
+
+// Moments of `width` dimensions that grow: means relative to a shift, and sums of powers.
+struct Growing {
+  double *mean, *m2, *m3, *m4;
+};
+
+// Joins some samples, the share fb of all then, to `before` others, the share fa, by the pairwise
+// formulas (moments.h): given their means relative to the shift, and the sums of their powers about
+// those.
+inline void Join(const Growing& to, std::ptrdiff_t i, double before, double fa, double fb,
+                 double mean, double m2, double m3, double m4) {
+  const double delta = mean - to.mean[i], square = delta * delta;
+  to.m4[i] += m4 + square * square * before * fb * (fa * fa - fa * fb + fb * fb) +
+              6 * square * (fa * fa * m2 + fb * fb * to.m2[i]) +
+              4 * delta * (fa * m3 - fb * to.m3[i]);
+  to.m3[i] += m3 + square * delta * before * fb * (fa - fb) + 3 * delta * (fa * m2 - fb * to.m2[i]);
+  to.m2[i] += m2 + square * before * fb;
+  to.mean[i] += delta * fb;
+}
+
+MP_CLONES void JoinMoments(const Growing& to, std::ptrdiff_t width, double before, double count,
+                           const double* mean, const double* m2, const double* m3,
+                           const double* m4) {
+  const double n = before + count, fa = before / n, fb = count / n;
+#pragma GCC ivdep
+  for (std::ptrdiff_t i = 0; i < width; ++i) {
+    Join(to, i, before, fa, fb, mean[i], m2[i], m3[i], m4[i]);
   }
-MP_TILE_MOMENTS(TileMoments, float)
-MP_TILE_MOMENTS(TileMoments, double)
+}
+
+// The same for `count` samples of which the sums of powers about one of them are known: four runs
+// of numbers, `run` apart.
+//
+// Turning to powers about the mean loses little whatever the samples are: the one that the sums are
+// about is itself d away from their mean, so that m2 >= d^2 and m4 >= d^4, while what cancels is at
+// most count d^2 in the one and some count d^4 in the other. With kBlockRows samples that is two
+// digits at worst, where the first of a block is like no other; else none.
+#define MP_JOIN_POWERS(T)                                                                         \
+  MP_CLONES void JoinPowers(const Growing& to, std::ptrdiff_t width, double before, double count, \
+                            const T* about, const double* shift, const double* sums,              \
+                            std::ptrdiff_t run) {                                                 \
+    const double n = before + count, fa = before / n, fb = count / n;                             \
+    const double *second = sums + run, *third = second + run, *fourth = third + run;              \
+    _Pragma("GCC ivdep") for (std::ptrdiff_t i = 0; i < width; ++i) {                             \
+      const double s1 = sums[i], s2 = second[i], s3 = third[i], d = s1 / count;                   \
+      Join(to, i, before, fa, fb, (static_cast<double>(about[i]) - shift[i]) + d, s2 - d * s1,    \
+           s3 - d * (3 * s2 - 2 * d * s1), fourth[i] - d * (4 * s3 - d * (6 * s2 - 3 * d * s1))); \
+    }                                                                                             \
+  }
+MP_JOIN_POWERS(float)
+MP_JOIN_POWERS(double)
 
 // Sums of a growing set; means are relative to the shift.
 class Sums {
  public:
   explicit Sums(std::size_t d) : mean_(d), m2_(d), m3_(d), m4_(d) {}
 
-  // Adds `count` samples of one dimension by the pairwise formulas (moments.h).
-  void AddTo(std::size_t i, double before, double count, double mean, double m2, double m3,
-             double m4) {
-    const double n = before + count, fa = before / n, fb = count / n;
-    const double delta = mean - mean_[i], square = delta * delta;
-    m4_[i] += m4 + square * square * before * fb * (fa * fa - fa * fb + fb * fb) +
-              6 * square * (fa * fa * m2 + fb * fb * m2_[i]) + 4 * delta * (fa * m3 - fb * m3_[i]);
-    m3_[i] += m3 + square * delta * before * fb * (fa - fb) + 3 * delta * (fa * m2 - fb * m2_[i]);
-    m2_[i] += m2 + square * before * fb;
-    mean_[i] += delta * fb;
-  }
-  void Counted(std::int64_t count) { count_ += count; }
   void Add(const Sums& other) {
-    for (std::size_t i = 0; i < mean_.size(); ++i) {
-      AddTo(i, static_cast<double>(count_), static_cast<double>(other.count_), other.mean_[i],
-            other.m2_[i], other.m3_[i], other.m4_[i]);
-    }
+    JoinMoments(From(0), Width(), static_cast<double>(count_), static_cast<double>(other.count_),
+                other.mean_.data(), other.m2_.data(), other.m3_.data(), other.m4_.data());
     count_ += other.count_;
   }
   // `rows` (count x d). Samples of few dimensions stand side by side as one of many, so that the
   // inner loops are long.
   template <typename T>
-  void AddRows(const T* rows, std::int64_t count, const std::vector<double>& shift) {
-    const std::ptrdiff_t d = static_cast<std::ptrdiff_t>(mean_.size());
-    const std::ptrdiff_t fold =
-        std::min<std::ptrdiff_t>(std::max<std::ptrdiff_t>(1, kTile / d), count);
+  void AddRows(const Kernels& kernels, const T* rows, std::int64_t count,
+               const std::vector<double>& shift) {
+    const std::ptrdiff_t d = Width();
+    std::ptrdiff_t fold = 1;
+    if (d < kFewColumns) {
+      const std::ptrdiff_t whole = kGroup / std::gcd(kGroup, d);
+      fold = std::min<std::ptrdiff_t>((kFewColumns / d + whole - 1) / whole * whole, count);
+    }
     const std::ptrdiff_t width = fold * d, folded = count / fold, rest = count - folded * fold;
-    Fold(rows, folded, width, shift);
-    if (rest > 0) Fold(rows + folded * width, 1, rest * d, shift);
+    for (std::ptrdiff_t r = 0; r < folded; r += kBlockRows) {
+      Fold(kernels, rows + r * width, std::min(kBlockRows, folded - r), width, shift);
+    }
+    if (rest > 0) Fold(kernels, rows + folded * width, 1, rest * d, shift);
   }
   DiagonalMoments Take(const std::vector<double>& shift) && {
     for (std::size_t i = 0; i < mean_.size(); ++i) mean_[i] += shift[i];
@@ -101,20 +134,31 @@ class Sums {
   }
 
  private:
-  // `count` rows of `width` columns, of which every d-th is of one dimension; shift repeats.
+  std::ptrdiff_t Width() const { return static_cast<std::ptrdiff_t>(mean_.size()); }
+  Growing From(std::ptrdiff_t i) {
+    return {mean_.data() + i, m2_.data() + i, m3_.data() + i, m4_.data() + i};
+  }
+
+  // `count` rows of `width` columns, of which every d-th is of one dimension.
   template <typename T>
-  void Fold(const T* rows, std::ptrdiff_t count, std::ptrdiff_t width,
+  void Fold(const Kernels& kernels, const T* rows, std::ptrdiff_t count, std::ptrdiff_t width,
             const std::vector<double>& shift) {
-    const std::ptrdiff_t d = static_cast<std::ptrdiff_t>(mean_.size());
-    double mean[kTile], m2[kTile], m3[kTile], m4[kTile];
-    const double before = static_cast<double>(count_);
-    for (std::ptrdiff_t begin = 0; begin < width; begin += kTile) {
-      const std::ptrdiff_t now = std::min(kTile, width - begin);
-      TileMoments(rows + begin, count, width, now, shift.data() + begin, mean, m2, m3, m4);
-      for (std::ptrdiff_t c = 0; c < now; ++c) {
-        const std::ptrdiff_t copy = (begin + c) / d;
-        AddTo(static_cast<std::size_t>((begin + c) % d), before + static_cast<double>(copy * count),
-              static_cast<double>(count), mean[c], m2[c], m3[c], m4[c]);
+    const std::ptrdiff_t d = Width();
+    double sums[4 * kColumns];
+    for (std::ptrdiff_t begin = 0; begin < width; begin += kColumns) {
+      const std::ptrdiff_t now = std::min(kColumns, width - begin);
+      const std::ptrdiff_t strip = std::max<std::ptrdiff_t>(1, kStripValues / now);
+      std::fill(sums, sums + 4 * now, 0.0);
+      for (std::ptrdiff_t r = 0; r < count; r += strip) {
+        AddPowers(kernels, rows + r * width + begin, std::min(strip, count - r), width, now,
+                  rows + begin, sums);
+      }
+      // Folded rows are narrower than kColumns: whole samples, one after the other.
+      const std::ptrdiff_t some = std::min(d, now);
+      for (std::ptrdiff_t c = 0; c < now; c += some) {
+        const std::ptrdiff_t i = (begin + c) % d, copy = (begin + c) / d;
+        JoinPowers(From(i), some, static_cast<double>(count_ + copy * count),
+                   static_cast<double>(count), rows + begin + c, shift.data() + i, sums + c, now);
       }
     }
     count_ += count * (width / d);
@@ -124,15 +168,47 @@ class Sums {
   std::vector<double> mean_, m2_, m3_, m4_;
 };
 
+// Adds rows [begin, end), in place where the file can be mapped.
 template <typename T>
-absl::StatusOr<std::optional<DiagonalMoments>> Read(const RowFile& file, int d, int threads) {
+absl::Status AddRowsOf(const RowFile& file, std::int64_t begin, std::int64_t end,
+                       std::int64_t block, const Kernels& kernels, const std::vector<double>& shift,
+                       Sums& sums) {
+  const std::int64_t d = static_cast<std::int64_t>(shift.size());
+  const std::int64_t bytes = block * d * static_cast<std::int64_t>(sizeof(T));
+  const std::int64_t in_window = block * std::max<std::int64_t>(1, kWindow / bytes);
+  std::vector<T> copy;
+  for (std::int64_t first = begin; first < end; first += in_window) {
+    const std::int64_t rows = std::min(in_window, end - first);
+    const std::unique_ptr<FileWindow> window = file.View<T>(first, rows);
+    for (std::int64_t r = 0; r < rows; r += block) {
+      const std::int64_t count = std::min(block, rows - r);
+      const T* values = nullptr;
+      if (window) {
+        values = reinterpret_cast<const T*>(window->data()) + r * d;
+      } else {
+        copy.resize(static_cast<std::size_t>(block * d));
+        MP_RETURN_IF_ERROR(file.Read(first + r, count, copy.data()));
+        values = copy.data();
+      }
+      sums.AddRows(kernels, values, count, shift);
+    }
+    if (!window || window->Whole()) continue;
+    // Reading says what is missing.
+    copy.resize(static_cast<std::size_t>(block * d));
+    for (std::int64_t r = 0; r < rows; r += block) {
+      MP_RETURN_IF_ERROR(file.Read(first + r, std::min(block, rows - r), copy.data()));
+    }
+    return absl::DataLossError("the file changed while it was read; run it again");
+  }
+  return absl::OkStatus();
+}
+
+template <typename T>
+absl::StatusOr<std::optional<DiagonalMoments>> Read(const RowFile& file, int d, int threads,
+                                                    const Kernels& kernels) {
   const std::int64_t n = file.rows();
-  // The first sample, as often as a row of folded ones needs it.
   std::vector<double> shift(static_cast<std::size_t>(d));
   MP_RETURN_IF_ERROR(file.Read(0, 1, shift.data()));
-  while (shift.size() < static_cast<std::size_t>(kTile) + static_cast<std::size_t>(d)) {
-    shift.push_back(shift[shift.size() - static_cast<std::size_t>(d)]);
-  }
   const std::int64_t block = std::max<std::int64_t>(1, kBlockValues / d);
   const std::int64_t in_task = block * kBlocksInTask;
   const std::int64_t tasks = (n + in_task - 1) / in_task;
@@ -144,16 +220,13 @@ absl::StatusOr<std::optional<DiagonalMoments>> Read(const RowFile& file, int d, 
     std::vector<Sums> parts(static_cast<std::size_t>(now), Sums(static_cast<std::size_t>(d)));
     MP_RETURN_IF_ERROR(ParallelFor(now, threads, [&](int task) {
       try {
-        std::vector<T> rows(static_cast<std::size_t>(block * d));
-        const std::int64_t begin = (done + task) * in_task, end = std::min(n, begin + in_task);
-        for (std::int64_t first = begin; first < end; first += block) {
-          const std::int64_t count = std::min(block, end - first);
-          if (const absl::Status read = file.Read(first, count, rows.data()); !read.ok()) {
-            const std::lock_guard<std::mutex> lock(mutex);
-            failed = read;
-            return true;
-          }
-          parts[static_cast<std::size_t>(task)].AddRows(rows.data(), count, shift);
+        const std::int64_t begin = (done + task) * in_task;
+        const absl::Status added =
+            AddRowsOf<T>(file, begin, std::min(n, begin + in_task), block, kernels, shift,
+                         parts[static_cast<std::size_t>(task)]);
+        if (!added.ok()) {
+          const std::lock_guard<std::mutex> lock(mutex);
+          failed = added;
         }
         return true;
       } catch (const std::bad_alloc&) {
@@ -164,7 +237,6 @@ absl::StatusOr<std::optional<DiagonalMoments>> Read(const RowFile& file, int d, 
     for (const Sums& part : parts) all.Add(part);
     if (!all.Finite()) return std::optional<DiagonalMoments>();
   }
-  shift.resize(static_cast<std::size_t>(d));
   return std::optional<DiagonalMoments>(std::move(all).Take(shift));
 }
 
@@ -190,10 +262,12 @@ std::vector<double> DiagonalMoments::Kurtosis() const {
 }
 
 absl::StatusOr<std::optional<DiagonalMoments>> ReadDiagonalMoments(const SampleSource& source,
-                                                                   int d, int threads) {
+                                                                   int d, int threads,
+                                                                   const Kernels& kernels) {
   const RowFile* file = source.row_file();
   if (file == nullptr || file->rows() == 0) return std::optional<DiagonalMoments>();
-  return file->fits_float() ? Read<float>(*file, d, threads) : Read<double>(*file, d, threads);
+  return file->fits_float() ? Read<float>(*file, d, threads, kernels)
+                            : Read<double>(*file, d, threads, kernels);
 }
 
 }  // namespace mergeplan

@@ -6,6 +6,7 @@
 
 #include "absl/status/statusor.h"
 #include "planner/data/samples.h"
+#include "planner/spectrum/kernels.h"
 
 namespace mergeplan {
 
@@ -20,13 +21,16 @@ struct DiagonalMoments {
 };
 
 // The moments along the data's own axes of all rows of a source whose rows lie in a plain file:
-// every thread reads and sums rows of its own, so that nothing but the file's speed is the limit.
+// every thread sums rows of its own in one pass, without a copy where they lie as float or double,
+// so that nothing but the file's speed is the limit.
 // Nothing where the source has no such rows, or where a value is not finite: then the samples must
 // be read one after another, which says which one that is. The source itself does not move.
 //
-// The result does not depend on the number of threads. Time: n d, no more than reading the file.
-// Memory: 64 d numbers, and 256 KiB for each thread. Errors of RowFile::Read; RESOURCE_EXHAUSTED.
+// The result does not depend on the number of threads; between kernels it differs by rounding.
+// Time: n d, no more than reading the file. Memory: 64 d numbers, and for each thread 512 KiB, or 8
+// MiB of the file that others can have back. Errors of RowFile::Read; RESOURCE_EXHAUSTED.
 absl::StatusOr<std::optional<DiagonalMoments>> ReadDiagonalMoments(const SampleSource& source,
-                                                                   int d, int threads);
+                                                                   int d, int threads,
+                                                                   const Kernels& kernels);
 
 }  // namespace mergeplan

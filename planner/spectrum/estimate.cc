@@ -93,7 +93,7 @@ absl::Status EstimateDiagonal(SampleSource& source, const EstimateOptions& optio
   }
   std::vector<double> mean, m2;
   MP_ASSIGN_OR_RETURN(const std::optional<DiagonalMoments> fast,
-                      ReadDiagonalMoments(source, d, threads));
+                      ReadDiagonalMoments(source, d, threads, kernels));
   if (fast) {
     spectrum.samples = fast->count;
     mean = fast->mean;
@@ -101,12 +101,14 @@ absl::Status EstimateDiagonal(SampleSource& source, const EstimateOptions& optio
     spectrum.diagonal.skewness = fast->Skewness();
     spectrum.diagonal.kurtosis = fast->Kurtosis();
   } else {
+    if (options.begin) options.begin(spectrum.shape, d);
     MomentAccumulator moments(d, /*with_covariance=*/false, threads, kernels);
     BatchReader reader(source, d, threads);
     while (true) {
       MP_ASSIGN_OR_RETURN(const int count, reader.Next());
       if (count == 0) break;
       MP_RETURN_IF_ERROR(moments.Add(reader.samples(count), count));
+      if (options.observe) options.observe(reader.samples(count), count);
     }
     spectrum.samples = moments.count();
     spectrum.skipped = source.skipped();

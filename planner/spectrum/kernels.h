@@ -33,9 +33,19 @@ struct Kernels {
                   std::ptrdiff_t rows, double* packed, double* mean, double* m2, double* m3,
                   double* m4);
 
+  // Adds, column by column, the first four powers of rows - about to `sums`, four runs of `width`
+  // numbers: those of the 1st powers, of the 2nd, the 3rd and the 4th. The rows are `stride` apart.
+  // One pass, which takes every value from memory once, and asks for the same number of rows behind
+  // these ahead of time (a hint: there need be none).
+  void (*add_powers_f32)(const float* rows, std::ptrdiff_t count, std::ptrdiff_t stride,
+                         std::ptrdiff_t width, const float* about, double* sums);
+  void (*add_powers_f64)(const double* rows, std::ptrdiff_t count, std::ptrdiff_t stride,
+                         std::ptrdiff_t width, const double* about, double* sums);
+
   // Adds X^T X of a packed batch X of `rows` rows to the columns [first, last) of `comoment` (d x
   // d, column-major), on and below the diagonal only (within the block [first, last) x [first,
-  // last) too). `first` is a multiple of 96, as `last` is unless it is d. Takes no memory.
+  // last) too). `first` is a multiple of 96, as `last` is unless it is d. Takes no memory. Fastest
+  // where `packed` is a multiple of 64 bytes.
   void (*rank_update)(const double* packed, std::ptrdiff_t rows, std::ptrdiff_t d,
                       std::ptrdiff_t first, std::ptrdiff_t last, double* comoment);
 

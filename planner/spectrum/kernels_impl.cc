@@ -101,6 +101,72 @@ void Moments(const double* samples, Index count, Index d, const double* shift, I
   }
 }
 
+// Columns whose sums stay in registers: as many as one line of the cache holds, or more.
+constexpr Index kSumVectors = 2;
+
+using NarrowInMemory =
+    float __attribute__((vector_size(kVector * sizeof(float)), aligned(4), may_alias));
+
+inline Vector Wide(const float* values) {
+  return __builtin_convertvector(*reinterpret_cast<const NarrowInMemory*>(values), Vector);
+}
+inline Vector Wide(const double* values) { return *reinterpret_cast<const InMemory*>(values); }
+
+template <typename T>
+void AddPowers(const T* rows, Index count, Index stride, Index width, const T* about,
+               double* sums) {
+  constexpr Index kGroup = kSumVectors * kVector;
+  double *first = sums, *second = sums + width, *third = second + width, *fourth = third + width;
+  Index c = 0;
+  for (; c + kGroup <= width; c += kGroup) {
+    Vector a[kSumVectors], s1[kSumVectors], s2[kSumVectors], s3[kSumVectors], s4[kSumVectors];
+    for (Index v = 0; v < kSumVectors; ++v) {
+      const Index at = c + v * kVector;
+      a[v] = Wide(about + at);
+      s1[v] = *reinterpret_cast<const InMemory*>(first + at);
+      s2[v] = *reinterpret_cast<const InMemory*>(second + at);
+      s3[v] = *reinterpret_cast<const InMemory*>(third + at);
+      s4[v] = *reinterpret_cast<const InMemory*>(fourth + at);
+    }
+    const T* row = rows + c;
+    for (Index r = 0; r < count; ++r, row += stride) {
+      for (Index v = 0; v < kSumVectors; ++v) {
+        // A hint only, which reads nothing: any address will do.
+        if (v * kVector * static_cast<Index>(sizeof(T)) % 64 == 0) {
+          __builtin_prefetch(row + count * stride + v * kVector, 0, 2);
+        }
+        const Vector x = Wide(row + v * kVector) - a[v], square = x * x;
+        s1[v] += x;
+        s2[v] += square;
+        s3[v] += square * x;
+        s4[v] += square * square;
+      }
+    }
+    for (Index v = 0; v < kSumVectors; ++v) {
+      const Index at = c + v * kVector;
+      *reinterpret_cast<InMemory*>(first + at) = s1[v];
+      *reinterpret_cast<InMemory*>(second + at) = s2[v];
+      *reinterpret_cast<InMemory*>(third + at) = s3[v];
+      *reinterpret_cast<InMemory*>(fourth + at) = s4[v];
+    }
+  }
+  for (; c < width; ++c) {
+    const double a = static_cast<double>(about[c]);
+    double s1 = first[c], s2 = second[c], s3 = third[c], s4 = fourth[c];
+    for (Index r = 0; r < count; ++r) {
+      const double x = static_cast<double>(rows[r * stride + c]) - a, square = x * x;
+      s1 += x;
+      s2 += square;
+      s3 += square * x;
+      s4 += square * square;
+    }
+    first[c] = s1;
+    second[c] = s2;
+    third[c] = s3;
+    fourth[c] = s4;
+  }
+}
+
 // out (kPanel x kAcross, column by column) = a^T b over `height` rows of two panels; `b` begins at
 // the column that is meant.
 inline void Product(const double* a, const double* b, Index height, double* out) {
@@ -133,6 +199,11 @@ void RankUpdate(const double* packed, Index rows, Index d, Index first, Index la
       const Index end = i + kPanel < last ? i + kPanel : last;
       for (Index j = first; j < end; j += kAcross) {
         const Index panel = j / kPanel * kPanel;
+        // The sums that the product is added to: they arrive while it is computed.
+        for (Index n = 0; n < kAcross && j + n < end; ++n) {
+          const double* column = comoment + (j + n) * d + i;
+          for (Index k = 0; k < kPanel + 8; k += 8) __builtin_prefetch(column + k, 1, 3);
+        }
         Product(block + i * height, block + panel * height + (j - panel), height, tile);
         for (Index n = 0; n < kAcross && j + n < end; ++n) {
           double* column = comoment + (j + n) * d;
@@ -199,15 +270,10 @@ bool Multiply(const double* samples, Index count, Index d, const double* matrix,
   }
 }
 
-constexpr Kernels kTable = {MERGEPLAN_KERNELS_NAME,
-                            kPanel,
-                            Moments,
-                            RankUpdate,
-                            SymmetricEigen,
-                            MultiplyTransposed<float>,
-                            MultiplyTransposed<double>,
-                            Accumulate,
-                            Multiply};
+constexpr Kernels kTable = {
+    MERGEPLAN_KERNELS_NAME,     kPanel,     Moments,        AddPowers<float>,
+    AddPowers<double>,          RankUpdate, SymmetricEigen, MultiplyTransposed<float>,
+    MultiplyTransposed<double>, Accumulate, Multiply};
 
 }  // namespace
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
+#include <cstdint>
 
 #include "absl/strings/str_cat.h"
 #include "planner/base/status_macros.h"
@@ -14,6 +16,8 @@ namespace {
 constexpr int kColumns = 96;
 // Below this many multiplications per batch a thread costs more than it saves.
 constexpr double kWorthAThread = 2e6;
+
+constexpr std::size_t kLine = 8;  // doubles in a line of the cache
 
 int Pieces(int whole, int piece) { return (whole + piece - 1) / piece; }
 
@@ -45,6 +49,11 @@ MomentAccumulator::MomentAccumulator(int dimensions, bool with_covariance, int t
       batch_m3_(dimensions),
       batch_m4_(dimensions) {}
 
+double* MomentAccumulator::Packed() {
+  const auto address = reinterpret_cast<std::uintptr_t>(room_for_packed_.data());
+  return room_for_packed_.data() + (kLine - address / sizeof(double) % kLine) % kLine;
+}
+
 absl::Status MomentAccumulator::Add(absl::Span<const double> samples, int count) {
   if (shift_.empty()) shift_.assign(samples.begin(), samples.begin() + d_);
   const std::size_t used = static_cast<std::size_t>(count) * d_;
@@ -52,18 +61,18 @@ absl::Status MomentAccumulator::Add(absl::Span<const double> samples, int count)
   const std::ptrdiff_t rows = count + (count_ > 0 ? 1 : 0);
   const std::ptrdiff_t panel = kernels_.panel, padded = (d_ + panel - 1) / panel * panel;
   if (with_covariance_) {
-    const std::size_t size = static_cast<std::size_t>((count + 1) * padded);
-    if (packed_.size() < size) packed_.resize(size);
+    const std::size_t size = static_cast<std::size_t>((count + 1) * padded) + kLine;
+    if (room_for_packed_.size() < size) room_for_packed_.resize(size);
   }
 
+  double* const packed = Packed();
   const double work = static_cast<double>(used) * (with_covariance_ ? d_ : 8);
   const int threads = work < kWorthAThread ? 1 : threads_;
   MP_RETURN_IF_ERROR(ParallelFor(Pieces(d_, kColumns), threads, [&](int task) {
     const int first = task * kColumns;
     kernels_.moments(samples.data(), count, d_, shift_.data(), first,
-                     std::min(d_, first + kColumns), rows,
-                     with_covariance_ ? packed_.data() : nullptr, batch_mean_.data(),
-                     batch_m2_.data(), batch_m3_.data(), batch_m4_.data());
+                     std::min(d_, first + kColumns), rows, with_covariance_ ? packed : nullptr,
+                     batch_mean_.data(), batch_m2_.data(), batch_m3_.data(), batch_m4_.data());
     return true;
   }));
   for (int i = 0; i < d_; ++i) {
@@ -78,7 +87,7 @@ absl::Status MomentAccumulator::Add(absl::Span<const double> samples, int count)
   const double fa = a / n, fb = b / n;
   const bool bridged = with_covariance_ && count_ > 0;
   for (int i = 0; i < padded && bridged; ++i) {
-    packed_[PackedIndex(count, i, rows, padded, panel)] =
+    packed[PackedIndex(count, i, rows, padded, panel)] =
         i < d_ ? std::sqrt(a * fb) * (batch_mean_[i] - mean_[i]) : 0.0;
   }
   for (int i = 0; i < d_; ++i) {
@@ -96,7 +105,7 @@ absl::Status MomentAccumulator::Add(absl::Span<const double> samples, int count)
   if (with_covariance_) {
     MP_RETURN_IF_ERROR(ParallelFor(Pieces(d_, kColumns), threads, [&](int task) {
       const int first = task * kColumns;
-      kernels_.rank_update(packed_.data(), rows, d_, first, std::min(d_, first + kColumns),
+      kernels_.rank_update(packed, rows, d_, first, std::min(d_, first + kColumns),
                            comoment_.data());
       return true;
     }));

@@ -40,6 +40,8 @@ class MomentAccumulator {
   std::vector<double> TakeCovariance();
 
  private:
+  double* Packed();
+
   const Kernels& kernels_;
   const int d_;
   const bool with_covariance_;
@@ -48,7 +50,9 @@ class MomentAccumulator {
   std::vector<double> shift_;                // the first sample
   std::vector<double> mean_, m2_, m3_, m4_;  // mean_ is relative to shift_
   std::vector<double> comoment_;             // column-major, lower triangle
-  std::vector<double> packed_;  // deviations of the current batch, and one row more (kernels.h)
+  // Deviations of the current batch, and one row more (kernels.h), from the first place on that is
+  // a multiple of 64 bytes: Packed().
+  std::vector<double> room_for_packed_;
   std::vector<double> batch_mean_, batch_m2_, batch_m3_, batch_m4_;
 };
 

@@ -35,7 +35,7 @@ def refused(kind, words, call):
     (dict(train_time=None, lr=0.1, iterations=2**70), ValueError, "iterations: is 1180591620717411303424"),
     (dict(train_time=None, lr=0.1, iterations=2, batch=0), ValueError, "batch: is 0, expected a whole number, 1 or more"),
     (dict(batch=-5), ValueError, "batch: is -5, expected a whole number, 1 or more"),
-    (dict(train_time=1e300), ValueError, "train time is 1e.300, expected at most"),
+    (dict(train_time=1e300), ValueError, "train_time is 1e.300, expected at most"),
     (dict(spectrum=["1", "2"]), ValueError, "cannot be read as numbers .<U1 values, which are text"),
     (dict(spectrum=[True]), ValueError, "cannot be read as numbers .bool values, which are no numbers but True and False"),
     (dict(train_time=None, lr=0.1, iterations=2, feature_norm=0), ValueError, "feature_norm is 0"),
@@ -113,6 +113,14 @@ def test_schedules(tmp_path):
     (dict(second_pass="x"), TypeError, "second_pass: is a str"),
     (dict(progress=3), TypeError, "progress: is a int .3., expected a function"),
     (dict(name=None), TypeError, "name: is None, expected a str"),
+    (dict(directions=0), ValueError, "directions: is 0, expected a whole number from 1 to 4096"),
+    (dict(directions=5000), ValueError, "directions: is 5000, expected a whole number from 1 to 4096"),
+    (dict(directions=2.0), TypeError, "directions: is a float"),
+    (dict(directions=3, basis="pca"), ValueError, 'directions: gives .*basis="pca".*leave one of them out'),
+    (dict(diagonal_only=1), TypeError, "diagonal_only: is a int"),
+    (dict(diagonal_only=True, basis="dct"), ValueError, "basis: dct needs the covariance, which diagonal_only=True leaves out"),
+    (dict(diagonal_only=True, shrink="oas"), ValueError, "shrink and bootstrap need the covariance"),
+    (dict(diagonal_only=True, bootstrap=9), ValueError, "shrink and bootstrap need the covariance"),
 ], ids=lambda x: str(x)[:40])  # fmt: skip
 def test_from_latents(options, kind, words):
     refused(kind, words, lambda: Spectrum.from_latents(data, **options))

@@ -36,6 +36,172 @@ def test_equals_analyze(tmp_path, dtype, basis):
     close(ours.shift_factor, theirs["scaling"]["shift_factor"])
 
 
+def leading_equals(ours, theirs):
+    close(ours.variances, theirs["variances"])
+    close(ours.variances_low, theirs["variances_low"])
+    close(ours.variances_high, theirs["variances_high"])
+    # Lengths of what is left where much cancels: of the size of the variances' rounding.
+    assert np.all(np.abs(ours.errors - theirs["errors"]) <= 1e-12 * ours.variances[0])
+    close(ours.share, theirs["share"])
+    assert ours.interval == theirs["interval"]
+    if "kurtosis" in theirs:
+        close(ours.kurtosis, theirs["kurtosis"], 1e-10)
+        assert np.allclose(ours.skewness, theirs["skewness"], rtol=0, atol=1e-10)
+
+
+def low_rank(n, d, dtype="float32"):
+    """Samples with a few variances that stand out."""
+    random = np.random.default_rng(7)
+    return (random.normal(size=(n, 6)) * [9, 7, 5, 3, 2, 1] @ random.normal(size=(6, d)) / 9 + random.normal(size=(n, d))).astype(dtype)
+
+
+@pytest.mark.parametrize("flags, options", [
+    ([], {}),
+    (["--basis", "diagonal"], dict(basis="diagonal")),
+    (["--basis", "dct", "--shrink", "oas", "--confidence", 0.8], dict(basis="dct", shrink="oas", confidence=0.8)),
+    (["--bootstrap", 20, "--seed", 3], dict(bootstrap=20, seed=3)),
+    (["--diagonal-only"], dict(diagonal_only=True)),
+    (["--diagonal-only", "--seed", 9], dict(diagonal_only=True, seed=9)),
+], ids=str)  # fmt: skip
+def test_leading_directions_equal_those_of_analyze(tmp_path, flags, options):
+    x = low_rank(700, 48).reshape(-1, 3, 4, 4)
+    np.save(tmp_path / "x.npy", x)
+    theirs = run("analyze", tmp_path / "x.npy", "--json", "--no-gaussianity", "--directions", 5, *flags)
+    ours = mergeplan.Spectrum.from_latents(x, directions=5, **options)
+    assert "pca" not in ours.bases and ours.vectors is None and ours.basis == theirs["basis"]
+    assert len(ours.leading) == 5 and ours.leading.vectors.shape == (5, 48)
+    leading_equals(ours.leading, theirs["leading"])
+    for name, figures in theirs["bases"].items():
+        close(ours.in_basis(name).variances, figures["variances"])
+
+
+def test_leading_directions_are_by_default_those_of_many_dimensions(tmp_path):
+    # 4,100 dimensions: 128 directions by themselves; the iterator is read once, the covariance serves all products.
+    x = low_rank(150, 4100)
+    np.save(tmp_path / "x.npy", x)
+    theirs = run("analyze", tmp_path / "x.npy", "--json", "--no-gaussianity")
+    ours = mergeplan.Spectrum.from_latents(x)
+    assert ours.basis == theirs["basis"] == "diagonal" and "pca" not in ours.bases
+    leading_equals(ours.leading, theirs["leading"])
+    assert len(ours.leading) == 128 and "128 leading directions" in repr(ours)
+    once = mergeplan.Spectrum.from_latents(iter([x[:60], x[60:]]), directions=6).leading
+    close(once.variances, ours.leading.variances[:6], 1e-4)
+    assert once.interval == "gaussian" and once.kurtosis is None
+    assert mergeplan.Spectrum.from_latents(x, basis="diagonal").leading is None
+
+
+def test_leading_directions_are_eigenvectors():
+    x = low_rank(900, 60, "float64")
+    values, vectors = np.linalg.eigh(np.cov(x, rowvar=False))
+    for options in ({}, dict(diagonal_only=True)):
+        found = mergeplan.Spectrum.from_latents(x, directions=4, **options)
+        leading = found.leading
+        np.testing.assert_allclose(leading.variances, values[::-1][:4], rtol=1e-5)
+        np.testing.assert_allclose(np.abs(np.sum(leading.vectors * vectors.T[::-1][:4], axis=1)), 1, rtol=1e-5)
+        left = np.cov(x, rowvar=False) @ leading.vectors.T - leading.vectors.T * leading.variances
+        np.testing.assert_allclose(leading.errors, np.linalg.norm(left, axis=0), atol=1e-10)
+        assert np.all(leading.errors <= 1e-3 * leading.variances) and leading.interval == "fourth-moment"
+        assert leading.share == pytest.approx(leading.variances.sum() / values.sum(), rel=1e-10)
+        assert np.all(leading.variances_low < leading.variances) and np.all(leading.variances < leading.variances_high)
+    assert found.covariance is None and found.bases == ["diagonal"] and found.scaling_factor > 0
+
+
+def test_leading_directions_of_an_iterable_and_its_passes():
+    x = low_rank(500, 40)
+    whole = mergeplan.Spectrum.from_latents(x, directions=3, diagonal_only=True)
+
+    class Loader:
+        opened = 0
+
+        def __iter__(self):
+            Loader.opened += 1
+            return iter([x[:123], x[123:]])
+
+    seen = []
+    found = mergeplan.Spectrum.from_latents(Loader(), directions=3, diagonal_only=True, progress=seen.append)
+    assert found.leading.vectors.tolist() == whole.leading.vectors.tolist() and sum(seen) == 500
+    # The first pass, those of the products, and that of the fourth moments.
+    assert 3 <= Loader.opened <= 42
+    for once, options in ((iter([x]), {}), (x, dict(second_pass=False))):
+        with pytest.raises(ValueError, match="directions: .*up to 40 passes.*read once only.*hand over an array.*leave out diagonal_only=True"):
+            mergeplan.Spectrum.from_latents(once, directions=3, diagonal_only=True, **options)
+    with pytest.raises(ZeroDivisionError):
+        mergeplan.Spectrum.from_latents(x, diagonal_only=True, progress=lambda n: n // 0)
+
+    class Growing(Loader):
+        def __iter__(self):
+            Growing.opened += 1
+            return iter([x] * Growing.opened)
+
+    Growing.opened = 0
+    with pytest.raises(ValueError, match="a later pass read 1000 samples, the first 500"):
+        mergeplan.Spectrum.from_latents(Growing(), directions=3, diagonal_only=True)
+
+
+def test_leading_directions_are_kept(tmp_path):
+    x = low_rank(300, 30)
+    for options in ({}, dict(diagonal_only=True)):
+        spectrum = mergeplan.Spectrum.from_latents(x, directions=3, **options)
+        spectrum.to_file(tmp_path / "s.toml")
+        for again in (pickle.loads(pickle.dumps(spectrum)), mergeplan.Spectrum.from_file(tmp_path / "s.toml")):
+            assert again == spectrum and again.leading.vectors.tolist() == spectrum.leading.vectors.tolist()
+        leading = pickle.loads(pickle.dumps(spectrum.leading))
+        assert leading.errors.tolist() == spectrum.leading.errors.tolist() and repr(leading) == repr(spectrum.leading)
+        assert leading.share == spectrum.leading.share and leading.vectors.shape == (3, 30)
+        merged = spectrum.merge(mergeplan.Spectrum.from_latents(low_rank(100, 30)[:50], **options))
+        assert merged.samples == 350 and (merged.covariance is None) == bool(options)
+
+
+def test_ctrl_c_ends_the_leading_directions():
+    handler = signal.signal(signal.SIGINT, signal.default_int_handler)
+    random = np.random.default_rng(2)
+
+    # Gives the same samples at any pass; the signal comes at the third, among the products.
+    class Loader:
+        opened = 0
+
+        def __iter__(self):
+            Loader.opened += 1
+            if Loader.opened == 3:
+                signal.raise_signal(signal.SIGINT)
+            return iter([x])
+
+    x = random.normal(size=(200, 50))
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            mergeplan.Spectrum.from_latents(Loader(), directions=20, diagonal_only=True)
+        assert Loader.opened == 3
+        # And where the covariance is there: while it is multiplied.
+        timer = threading.Timer(1.5, signal.raise_signal, [signal.SIGINT])
+        timer.start()
+        with pytest.raises(KeyboardInterrupt):
+            mergeplan.Spectrum.from_latents(random.normal(size=(300, 6000)).astype("float32"), directions=600)
+        timer.join()
+    finally:
+        signal.signal(signal.SIGINT, handler)
+
+
+def test_leading_directions_of_moments():
+    x = low_rank(400, 30, "float64")
+    centred = x - x.mean(axis=0)
+    moments = dict(count=400, shape=(30,), mean=x.mean(axis=0), m2=(centred**2).sum(axis=0), m3=(centred**3).sum(axis=0),
+                   m4=(centred**4).sum(axis=0), comoment=centred.T @ centred)  # fmt: skip
+    found = mergeplan.Spectrum.from_moments(moments, directions=4).leading
+    whole = mergeplan.Spectrum.from_latents(x, directions=4).leading
+    close(found.variances, whole.variances, 1e-9)
+    with pytest.raises(ValueError, match="directions: need sums of products"):
+        mergeplan.Spectrum.from_moments({**moments, "comoment": None}, directions=4)
+
+
+def test_too_many_dimensions_for_a_covariance():
+    x = np.random.default_rng(1).normal(size=(3, 20_001)).astype("float32")
+    with pytest.raises(ValueError, match="more than 20000 dimensions.*diagonal_only=True.*directions=32") as caught:
+        mergeplan.Spectrum.from_latents(x)
+    assert "--" not in str(caught.value)
+    close(mergeplan.Spectrum.from_latents(x, diagonal_only=True).variances, x.astype(float).var(axis=0, ddof=1), 1e-9)
+    assert len(mergeplan.Spectrum.from_latents(x, diagonal_only=True, directions=2).leading) == 2
+
+
 def test_a_plan_for_data_equals_the_commands(tmp_path):
     x = latents()
     spectrum = mergeplan.Spectrum.from_latents(x)

@@ -8,6 +8,6 @@
 `mergeplan.torch` trains along a plan, `mergeplan.diffusers` samples with what was trained.
 """
 
-from ._core import Merge, Plan, Schedule, Spectrum, __version__, plan, strategy
+from ._core import LeadingDirections, Merge, Plan, Schedule, Spectrum, __version__, plan, strategy
 
-__all__ = ["Merge", "Plan", "Schedule", "Spectrum", "__version__", "plan", "strategy"]
+__all__ = ["LeadingDirections", "Merge", "Plan", "Schedule", "Spectrum", "__version__", "plan", "strategy"]

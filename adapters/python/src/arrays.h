@@ -23,4 +23,9 @@ inline NumpyArray ToNumpy(std::vector<double> numbers, std::vector<size_t> shape
   return NumpyArray(data, shape.size(), shape.data(), owner);
 }
 
+// The numbers of an array in C order.
+inline std::vector<double> Copy(const NumpyArray& array) {
+  return std::vector<double>(array.data(), array.data() + array.size());
+}
+
 }  // namespace mergeplan::python

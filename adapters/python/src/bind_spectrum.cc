@@ -4,8 +4,6 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
-#include <functional>
-#include <memory>
 #include <new>
 #include <optional>
 #include <string>
@@ -15,244 +13,20 @@
 
 #include "absl/strings/str_cat.h"
 #include "adapters/python/src/arguments.h"
-#include "adapters/python/src/array_source.h"
 #include "adapters/python/src/arrays.h"
 #include "adapters/python/src/bind.h"
 #include "adapters/python/src/errors.h"
+#include "adapters/python/src/estimate.h"
 #include "adapters/python/src/glue.h"
+#include "adapters/python/src/spectrum_state.h"
 #include "adapters/python/src/spectrum_value.h"
-#include "planner/base/status_macros.h"
 #include "planner/spectrum/channels.h"
-#include "planner/spectrum/estimate.h"
-#include "planner/spectrum/figures.h"
-#include "planner/spectrum/from_moments.h"
-#include "planner/spectrum/merge.h"
-#include "planner/spectrum/shrinkage.h"
 
 namespace mergeplan::python {
 namespace {
 
 namespace nb = nanobind;
 using namespace nb::literals;
-
-// ---- pickling
-
-using BasisState =
-    std::tuple<std::string, std::vector<double>, std::vector<double>, std::vector<double>, double,
-               std::string, std::vector<double>, std::vector<double>>;
-using DataState =
-    std::tuple<std::string, std::string, std::vector<std::int64_t>, std::int64_t, std::int64_t,
-               std::string, double, std::string, double, NumpyArray, NumpyArray, NumpyArray,
-               std::vector<BasisState>, std::string, std::string>;
-using State = std::tuple<std::string, std::optional<std::vector<double>>, std::optional<DataState>>;
-
-BasisState StateOf(const Basis& b) {
-  return {b.name,     b.variances, b.variances_low, b.variances_high, b.off_diagonal_energy,
-          b.interval, b.skewness,  b.kurtosis};
-}
-
-Basis FromState(BasisState state) {
-  Basis b;
-  std::tie(b.name, b.variances, b.variances_low, b.variances_high, b.off_diagonal_energy,
-           b.interval, b.skewness, b.kurtosis) = std::move(state);
-  SummarizeVariances(b);
-  return b;
-}
-
-State StateOf(const SpectrumValue& value) {
-  if (!value.of_data) return {value.basis, value.given.variances, std::nullopt};
-  const Spectrum& s = *value.of_data;
-  std::vector<BasisState> bases;
-  for (const Basis* basis : s.Bases()) bases.push_back(StateOf(*basis));
-  return {value.basis, std::nullopt,
-          DataState(s.source, s.source_sha256, s.shape, s.samples, s.skipped, s.scaling.text,
-                    s.confidence, s.shrinkage_rule, s.shrinkage, ToNumpy(s.mean),
-                    ToNumpy(s.covariance), ToNumpy(s.vectors), std::move(bases),
-                    s.recommended_basis, s.recommended_basis_reason)};
-}
-
-std::vector<double> Copy(const NumpyArray& array) {
-  return std::vector<double>(array.data(), array.data() + array.size());
-}
-
-SpectrumValue FromState(State state) {
-  auto& [basis, given, data] = state;
-  if (given) return ValueOrRaise(Given(*std::move(given)));
-  if (!data) throw nb::value_error("mergeplan.Spectrum: a pickled state with nothing in it");
-  Spectrum s;
-  std::string scaling;
-  NumpyArray mean, covariance, vectors;
-  std::vector<BasisState> bases;
-  std::tie(s.source, s.source_sha256, s.shape, s.samples, s.skipped, scaling, s.confidence,
-           s.shrinkage_rule, s.shrinkage, mean, covariance, vectors, bases, s.recommended_basis,
-           s.recommended_basis_reason) = *std::move(data);
-  s.scaling = ValueOrRaise(ParseScaling(scaling));
-  s.mean = Copy(mean);
-  s.covariance = Copy(covariance);
-  s.vectors = Copy(vectors);
-  for (BasisState& one : bases) {
-    Basis b = FromState(std::move(one));
-    (b.name == "dct" ? s.dct : b.name == "pca" ? s.pca : s.diagonal) = std::move(b);
-  }
-  return ValueOrRaise(InBasis(std::move(s), basis));
-}
-
-// ---- making
-
-struct EstimateArguments {
-  std::string basis, name;
-  std::optional<std::string> scale;
-  bool skip_nonfinite = false, second_pass = true;
-  double confidence = 0.95, off_diagonal = 0.01;
-  int threads = 0;
-  std::string shrink;
-  int bootstrap = 0;
-  std::uint64_t seed = 1;
-};
-
-constexpr int kMostReplicates = 100'000;
-
-absl::StatusOr<EstimateOptions> OptionsOf(const EstimateArguments& a) {
-  EstimateOptions options;
-  options.source = a.name;
-  options.want_pca = a.basis == "auto" || a.basis == "pca";
-  options.want_dct = a.basis == "auto" || a.basis == "dct";
-  options.leading = 0;
-  if (a.basis == "pca") options.pca_up_to = kMaxDimensions;
-  if (!options.want_pca && !options.want_dct && a.basis != "diagonal") {
-    return absl::InvalidArgumentError(
-        absl::StrCat("basis: unknown word \"", a.basis, "\", expected auto, diagonal, dct or pca"));
-  }
-  if (a.scale) {
-    MP_ASSIGN_OR_RETURN(options.scaling, ParseScaling(*a.scale));
-  }
-  MP_RETURN_IF_ERROR(CheckShrinkageRule(a.shrink));
-  if (a.bootstrap < 0 || a.bootstrap == 1 || a.bootstrap > kMostReplicates) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "bootstrap: is ", a.bootstrap, ", expected 0 or 2 to ", kMostReplicates, " replicates"));
-  }
-  if (!(a.off_diagonal >= 0 && a.off_diagonal <= 1)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("off_diagonal: is ", a.off_diagonal, ", expected a share from 0 to 1"));
-  }
-  if (a.threads < 0) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("threads: is ", a.threads, ", expected 0 (all) or more"));
-  }
-  if (!a.second_pass && (a.bootstrap > 0 || a.shrink == "ledoit-wolf")) {
-    return absl::InvalidArgumentError(
-        "bootstrap and shrink=\"ledoit-wolf\" need a second pass over the data, which an iterator "
-        "cannot give; hand over an array, a list or a DataLoader");
-  }
-  options.confidence = a.confidence;
-  options.off_diagonal_bound = a.off_diagonal;
-  options.threads = a.threads;
-  options.shrinkage_rule = a.shrink;
-  options.bootstrap = a.bootstrap;
-  options.seed = a.seed;
-  return options;
-}
-
-// For EstimateOptions::stop: has a signal (Ctrl-C) come? Its exception is kept in `raised`.
-std::function<bool()> StopOnSignals(Raised& raised) {
-  return [&raised] {
-    const nb::gil_scoped_acquire lock;
-    if (!raised.error && PyErr_CheckSignals() != 0) raised.error.emplace(nb::python_error());
-    return raised.error.has_value();
-  };
-}
-
-// `open` gives an iterator over arrays each time that it is called.
-SpectrumValue FromArrays(const nb::callable& open, const EstimateArguments& arguments,
-                         const nb::object& progress) {
-  EstimateOptions options = ValueOrRaise(OptionsOf(arguments));
-  Raised raised;
-  const auto open_again = [&]() -> absl::StatusOr<std::unique_ptr<SampleSource>> {
-    const nb::gil_scoped_acquire lock;
-    try {
-      return OpenArrays(open(), arguments.name, arguments.skip_nonfinite, &raised);
-    } catch (nb::python_error& error) {
-      const absl::Status status = absl::CancelledError(error.what());
-      raised.error.emplace(std::move(error));
-      return status;
-    }
-  };
-  if (arguments.second_pass) options.reopen = open_again;
-  options.stop = StopOnSignals(raised);
-  if (!progress.is_none()) {
-    options.observe = [&](absl::Span<const double>, int count) {
-      const nb::gil_scoped_acquire lock;
-      if (raised.error) return;
-      try {
-        progress(count);
-      } catch (nb::python_error& error) {
-        raised.error.emplace(std::move(error));
-      }
-    };
-  }
-  absl::StatusOr<Spectrum> spectrum = absl::InternalError("not run");
-  {
-    const nb::gil_scoped_release release;
-    absl::StatusOr<std::unique_ptr<SampleSource>> source = open_again();
-    if (source.ok()) {
-      spectrum = EstimateSpectrum(**source, options);
-    } else {
-      spectrum = source.status();
-    }
-  }
-  if (raised.error) throw std::move(*raised.error);
-  return ValueOrRaise(InBasis(ValueOrRaise(std::move(spectrum)), arguments.basis));
-}
-
-SpectrumValue FromMoments(const nb::object& moments, const EstimateArguments& arguments) {
-  if (arguments.shrink == "ledoit-wolf") {
-    throw nb::value_error(
-        "shrink: \"ledoit-wolf\" needs the samples, which moments do not hold; expected \"none\" "
-        "or "
-        "\"oas\"");
-  }
-  EstimateOptions options = ValueOrRaise(OptionsOf(arguments));
-  using Array = std::optional<NumpyArray>;
-  auto [count, shape, mean, m2, m3, m4, comoment] =
-      nb::cast<std::tuple<std::int64_t, std::vector<std::int64_t>, NumpyArray, NumpyArray, Array,
-                          Array, Array>>(Glue("moments")(moments));
-  const auto copy = [](const Array& array) { return array ? Copy(*array) : std::vector<double>(); };
-  CentralMoments given{count,    std::move(shape), Copy(mean),    Copy(m2),
-                       copy(m3), copy(m4),         copy(comoment)};
-  absl::StatusOr<Spectrum> made = absl::InternalError("not run");
-  {
-    const nb::gil_scoped_release release;
-    made = SpectrumFromMoments(std::move(given), options);
-  }
-  if (absl::IsInvalidArgument(made.status())) {
-    made = absl::InvalidArgumentError(absl::StrCat("moments: ", made.status().message()));
-  }
-  return ValueOrRaise(InBasis(ValueOrRaise(std::move(made)), arguments.basis));
-}
-
-SpectrumValue Merge(const std::vector<const SpectrumValue*>& parts) {
-  std::vector<Spectrum> spectra;
-  for (const SpectrumValue* part : parts) {
-    if (!part->of_data) {
-      throw nb::value_error(
-          "merge: one of the parts is a list of variances, which does not say how many samples it "
-          "rests on; expected spectra of data");
-    }
-    spectra.push_back(*part->of_data);
-  }
-  EstimateOptions options;
-  options.source = "merged";
-  options.leading = 0;
-  Raised raised;
-  options.stop = StopOnSignals(raised);
-  absl::StatusOr<Spectrum> merged = absl::InternalError("not run");
-  {
-    const nb::gil_scoped_release release;
-    merged = MergeSpectra(spectra, options);
-  }
-  if (raised.error) throw std::move(*raised.error);
-  return ValueOrRaise(InBasis(ValueOrRaise(std::move(merged)), "auto"));
-}
 
 void ToFile(const SpectrumValue& value, const std::string& path) {
   if (!value.of_data) {
@@ -284,6 +58,9 @@ std::string Repr(const SpectrumValue& value) {
       absl::StrCat("<mergeplan.Spectrum ", basis.variances.size(), " dimensions, basis ",
                    value.basis, ", regime ", std::string(ToString(basis.regime)));
   if (value.of_data) absl::StrAppend(&out, ", ", value.of_data->samples, " samples");
+  if (value.of_data && value.of_data->has_leading()) {
+    absl::StrAppend(&out, ", ", value.of_data->leading_errors.size(), " leading directions");
+  }
   return out + ">";
 }
 
@@ -291,7 +68,8 @@ constexpr char kFromLatentsSignature[] =
     "def from_latents(latents: object, *, basis: str = 'auto', scale: str | None = None, "
     "skip_nonfinite: bool = False, second_pass: bool | None = None, confidence: float = 0.95, "
     "off_diagonal: float = 0.01, threads: int = 0, shrink: str = 'none', bootstrap: int = 0, "
-    "seed: int = 1, name: str = 'latents', progress: object | None = None) -> Spectrum";
+    "seed: int = 1, directions: int | None = None, diagonal_only: bool = False, name: str = "
+    "'latents', progress: object | None = None) -> Spectrum";
 
 constexpr char kFromLatentsDoc[] =
     "Estimates the variances of data.\n\n"
@@ -299,7 +77,8 @@ constexpr char kFromLatentsDoc[] =
     "(n, ...), float16, float32, float64, bfloat16 or integers, of any strides, read where it "
     "lies;\n"
     "or an iterable of such arrays, a DataLoader among them (of tuples the first entry is taken).\n"
-    "Memory grows with d^2, not with n. What can be read again is read twice, for intervals that\n"
+    "Memory grows with d^2, not with n, and with d only where diagonal_only. What can be read "
+    "again is read twice, for intervals that\n"
     "hold for any distribution; second_pass=False saves that (a loader that shuffles is fine, one\n"
     "that augments is not).\n\n"
     "basis: \"auto\", \"diagonal\", \"dct\" or \"pca\". scale: \"LOW:HIGH\" that pixels 0..255 "
@@ -307,11 +86,81 @@ constexpr char kFromLatentsDoc[] =
     "mapped onto, or \"none\"; by default \"-1:1\" for uint8 and \"none\" for the rest. shrink:\n"
     "\"none\", \"oas\" or \"ledoit-wolf\". bootstrap: replicates for the intervals. progress: "
     "called\n"
-    "with the number of samples of every batch of the first pass (tqdm.update).";
+    "with the number of samples of every batch of the first pass (tqdm.update).\n\n"
+    "directions: that many leading principal directions (1 to 4,096; `leading`) in the place of "
+    "all.\n"
+    "By default 128 with basis=\"auto\" beyond 4,096 dimensions, where all (basis=\"pca\") take "
+    "about\n"
+    "9 d^3 operations. They come from the covariance by up to 40 products, or, with "
+    "diagonal_only,\n"
+    "by up to 40 passes over the data, which must then be the same each time. Their errors are\n"
+    "computed; seed is that of the directions to begin with. diagonal_only: means and variances\n"
+    "along the data's own axes alone, for any number of dimensions (with covariance: 20,000).";
+
+std::optional<NumpyArray> Measured(const std::vector<double>& numbers) {
+  if (numbers.empty()) return std::nullopt;
+  return ToNumpy(numbers);
+}
+
+void BindLeading(nb::module_& module) {
+  nb::class_<LeadingDirections>(
+      module, "LeadingDirections",
+      "The k principal directions with the largest variances, where all would take too long.\n\n"
+      "No basis for plans, since the rest of the space is left open: share says how much it has.")
+      .def_prop_ro(
+          "variances", [](const LeadingDirections& l) { return ToNumpy(l.basis.variances); },
+          "Variance along each direction, shape (k,), largest first.", nb::rv_policy::automatic)
+      .def_prop_ro(
+          "variances_low",
+          [](const LeadingDirections& l) { return ToNumpy(l.basis.variances_low); },
+          "Lower ends of the confidence intervals, shape (k,).", nb::rv_policy::automatic)
+      .def_prop_ro(
+          "variances_high",
+          [](const LeadingDirections& l) { return ToNumpy(l.basis.variances_high); },
+          "Upper ends of the confidence intervals, shape (k,).", nb::rv_policy::automatic)
+      .def_prop_ro(
+          "errors", [](const LeadingDirections& l) { return ToNumpy(l.errors); },
+          "|C v - variance v| of each direction v, shape (k,): some eigenvalue of the covariance C "
+          "is no farther from its variance.",
+          nb::rv_policy::automatic)
+      .def_prop_ro(
+          "vectors",
+          [](const LeadingDirections& l) {
+            return ToNumpy(l.vectors, {l.errors.size(), l.vectors.size() / l.errors.size()});
+          },
+          "The directions, one a row, of unit length, the largest component positive; shape (k, "
+          "d).",
+          nb::rv_policy::automatic)
+      .def_ro("share", &LeadingDirections::share, "Share of the variance that they carry.")
+      .def_prop_ro(
+          "interval", [](const LeadingDirections& l) { return l.basis.interval; },
+          "How the intervals were made: \"fourth-moment\", \"gaussian\" or \"bootstrap\".")
+      .def_prop_ro(
+          "skewness", [](const LeadingDirections& l) { return Measured(l.basis.skewness); },
+          "Skewness along each direction, shape (k,); None where the data was read once.",
+          nb::rv_policy::automatic)
+      .def_prop_ro(
+          "kurtosis", [](const LeadingDirections& l) { return Measured(l.basis.kurtosis); },
+          "Kurtosis along each direction, shape (k,), 3 for normal data; None where the data was "
+          "read once.",
+          nb::rv_policy::automatic)
+      .def("__len__", [](const LeadingDirections& l) { return l.errors.size(); })
+      .def("__getstate__", [](const LeadingDirections& l) { return StateOf(l); })
+      .def("__setstate__",
+           [](LeadingDirections& self, LeadingState state) {
+             new (&self) LeadingDirections(FromState(std::move(state)));
+           })
+      .def("__repr__", [](const LeadingDirections& l) {
+        return absl::StrCat("<mergeplan.LeadingDirections ", l.errors.size(),
+                            " directions, variances ", l.basis.variances.front(), " to ",
+                            l.basis.variances.back(), ", ", 100 * l.share, " % of the variance>");
+      });
+}
 
 }  // namespace
 
 void BindSpectrum(nb::module_& module) {
+  BindLeading(module);
   nb::class_<SpectrumValue> spectrum(
       module, "Spectrum",
       "Variances of data along the axes of one basis: what plans are made for.\n\n"
@@ -332,6 +181,7 @@ void BindSpectrum(nb::module_& module) {
              const Argument<double>& confidence, const Argument<double>& off_diagonal,
              const Argument<int>& threads, const Argument<std::string>& shrink,
              const Argument<int>& bootstrap, const Argument<std::uint64_t>& seed,
+             const Argument<std::optional<int>>& directions, const Argument<bool>& diagonal_only,
              const Argument<std::string>& name, const nb::object& progress) {
             if (!progress.is_none() && PyCallable_Check(progress.ptr()) == 0) {
               RaiseKind(progress, "progress", "a function of the number of samples (tqdm.update)");
@@ -348,19 +198,22 @@ void BindSpectrum(nb::module_& module) {
                 open,
                 {basis("basis"), name("name"), scale("scale"), skip_nonfinite("skip_nonfinite"),
                  twice.value_or(again), confidence("confidence"), off_diagonal("off_diagonal"),
-                 threads("threads"), shrink("shrink"), bootstrap("bootstrap"), seed("seed")},
+                 threads("threads"), shrink("shrink"), bootstrap("bootstrap"), seed("seed"),
+                 directions("directions"), diagonal_only("diagonal_only")},
                 progress);
           },
           "latents"_a, nb::kw_only(), "basis"_a = "auto", "scale"_a = nb::none(),
           "skip_nonfinite"_a = false, "second_pass"_a = nb::none(), "confidence"_a = 0.95,
           "off_diagonal"_a = 0.01, "threads"_a = 0, "shrink"_a = "none", "bootstrap"_a = 0,
-          "seed"_a = 1, "name"_a = "latents", "progress"_a = nb::none(),
-          nb::sig(kFromLatentsSignature), kFromLatentsDoc)
+          "seed"_a = 1, "directions"_a = nb::none(), "diagonal_only"_a = false,
+          "name"_a = "latents", "progress"_a = nb::none(), nb::sig(kFromLatentsSignature),
+          kFromLatentsDoc)
       .def_static(
           "from_moments",
           [](const Argument<nb::object>& moments, const Argument<std::string>& basis,
              const Argument<double>& confidence, const Argument<double>& off_diagonal,
              const Argument<int>& threads, const Argument<std::string>& shrink,
+             const Argument<std::optional<int>>& directions, const Argument<std::uint64_t>& seed,
              const Argument<std::string>& name) {
             EstimateArguments arguments;
             arguments.basis = basis("basis");
@@ -369,19 +222,24 @@ void BindSpectrum(nb::module_& module) {
             arguments.off_diagonal = off_diagonal("off_diagonal");
             arguments.threads = threads("threads");
             arguments.shrink = shrink("shrink");
+            arguments.directions = directions("directions");
+            arguments.seed = seed("seed");
             return FromMoments(moments.given, arguments);
           },
           "moments"_a, nb::kw_only(), "basis"_a = "auto", "confidence"_a = 0.95,
-          "off_diagonal"_a = 0.01, "threads"_a = 0, "shrink"_a = "none", "name"_a = "moments",
-          nb::sig("def from_moments(moments: object, *, basis: str = 'auto', confidence: float = "
-                  "0.95, off_diagonal: float = 0.01, threads: int = 0, shrink: str = 'none', "
-                  "name: str = 'moments') -> Spectrum"),
+          "off_diagonal"_a = 0.01, "threads"_a = 0, "shrink"_a = "none",
+          "directions"_a = nb::none(), "seed"_a = 1, "name"_a = "moments",
+          nb::sig(
+              "def from_moments(moments: object, *, basis: str = 'auto', confidence: float = "
+              "0.95, off_diagonal: float = 0.01, threads: int = 0, shrink: str = 'none', "
+              "directions: int | None = None, seed: int = 1, name: str = 'moments') -> Spectrum"),
           "The spectrum of samples whose moments were computed elsewhere: "
           "mergeplan.torch.LatentMoments\n(on a GPU, over processes), or an object or dict with "
           "count, shape (of a sample), mean, m2, m3, m4\n(sums of powers of the deviations from "
           "the mean, shape (d,)) and comoment (sums of their products,\nshape (d, d)). m3 with "
           "m4, and comoment may be None: then intervals are those of normal data, and\nthere is "
-          "only the diagonal basis. O(d^3) for the principal directions.")
+          "only the diagonal basis. O(d^3) for the principal directions; directions as in "
+          "from_latents.")
       .def(
           "merge",
           [](const nb::handle self, const nb::args& others) {
@@ -496,7 +354,7 @@ void BindSpectrum(nb::module_& module) {
             const auto d = static_cast<size_t>(data.dimensions());
             return ToNumpy(data.covariance, {d, d});
           },
-          "Covariance of the data, shape (d, d); None where only single dimensions were looked at.",
+          "Covariance of the data, shape (d, d); None where it was not computed (diagonal_only).",
           nb::rv_policy::automatic)
       .def_prop_ro(
           "vectors",
@@ -507,6 +365,10 @@ void BindSpectrum(nb::module_& module) {
             return ToNumpy(data.vectors, {d, d});
           },
           "Principal directions, one a row, shape (d, d); None where they were not computed.",
+          nb::rv_policy::automatic)
+      .def_prop_ro(
+          "leading", [](const SpectrumValue& s) { return LeadingOf(Data(s, "leading")); },
+          "Leading principal directions; None where they were not computed.",
           nb::rv_policy::automatic)
       .def_prop_ro(
           "scaling_factor",
@@ -529,7 +391,7 @@ void BindSpectrum(nb::module_& module) {
           nb::is_operator(), nb::sig("def __eq__(self, other: object, /) -> bool"))
       .def("__getstate__", [](const SpectrumValue& s) { return StateOf(s); })
       .def("__setstate__",
-           [](SpectrumValue& self, State state) {
+           [](SpectrumValue& self, SpectrumState state) {
              new (&self) SpectrumValue(FromState(std::move(state)));
            })
       .def("__repr__", &Repr);

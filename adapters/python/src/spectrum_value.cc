@@ -13,6 +13,12 @@ const Basis& SpectrumValue::chosen() const {
   return of_data ? **of_data->FindBasis(basis) : given;
 }
 
+std::optional<LeadingDirections> LeadingOf(const Spectrum& spectrum) {
+  if (!spectrum.has_leading()) return std::nullopt;
+  return LeadingDirections{spectrum.leading, spectrum.leading_errors, spectrum.leading_vectors,
+                           spectrum.LeadingShare()};
+}
+
 absl::StatusOr<SpectrumValue> InBasis(Spectrum spectrum, const std::string& basis) {
   SpectrumValue out;
   out.basis = basis == "auto" ? spectrum.recommended_basis : basis;

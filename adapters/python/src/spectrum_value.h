@@ -18,6 +18,15 @@ struct SpectrumValue {
   const Basis& chosen() const;
 };
 
+// The leading principal directions of data, where there are any, as Python has them.
+struct LeadingDirections {
+  Basis basis;                  // k axes
+  std::vector<double> errors;   // k
+  std::vector<double> vectors;  // k x d
+  double share = 0;
+};
+std::optional<LeadingDirections> LeadingOf(const Spectrum& spectrum);
+
 // `basis` "auto": the recommended one. NOT_FOUND names the ones there are.
 absl::StatusOr<SpectrumValue> InBasis(Spectrum spectrum, const std::string& basis);
 // INVALID_ARGUMENT unless all are finite and >= 0 and there is at least one.

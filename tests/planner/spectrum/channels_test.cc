@@ -155,7 +155,7 @@ TEST(DescribeChannels, MeasuredErrorsCoverForAnyData) {
 }
 
 // Error of the deviation by its definition: how the mean over a channel of (x - m)^2 varies between
-// samples.
+// samples, and how the square of m does.
 double DeviationError(const std::vector<double>& values, const std::vector<std::int64_t>& shape,
                       int c, const ChannelStatistics& found) {
   const ChannelLayout layout = ChannelsOf(shape);
@@ -171,7 +171,30 @@ double DeviationError(const std::vector<double>& values, const std::vector<std::
     squares[r] /= of;
   }
   const Pooled pooled = PoolPlainly(squares, {}, -1);
-  return pooled.deviation / std::sqrt(static_cast<double>(squares.size())) / (2 * found.deviation);
+  const double of_mean = 2 * std::pow(found.mean_error, 4);
+  return std::sqrt(std::pow(pooled.deviation, 2) / static_cast<double>(squares.size()) + of_mean) /
+         (2 * found.deviation);
+}
+
+// Two samples are as far from their mean as each other: their squares alone would say that the
+// deviation is known exactly. The variance of normal data has the error sqrt(2) then.
+TEST(DescribeChannels, OfTwoSamplesAreNotSure) {
+  for (const std::vector<std::int64_t>& shape : {std::vector<std::int64_t>{3}, {1}, {3, 1, 1}}) {
+    const std::size_t d = static_cast<std::size_t>(shape[0]);
+    std::vector<double> rows;
+    for (const double v : {1.0, 2.5}) rows.insert(rows.end(), d, v);
+    const auto spectrum = Estimate(rows, shape);
+    ASSERT_TRUE(spectrum.ok()) << spectrum.status();
+    ChannelReport report = *DescribeChannels(*spectrum);
+    ChannelAccumulator sums(shape);
+    sums.Add(rows, 2);
+    sums.Correct(*spectrum, report);
+    for (const ChannelStatistics& s : report.channels) {
+      EXPECT_NEAR(s.deviation_error / s.deviation, std::sqrt(0.5) / 2, 1e-12);
+    }
+    EXPECT_GT(report.all.deviation_error, 0.1);
+    EXPECT_GT(report.scaling_factor_error, 0.1);
+  }
 }
 
 TEST(DescribeChannels, MeasuredErrorsAreThoseOfTheirDefinition) {

@@ -9,6 +9,7 @@
 #include <limits>
 #include <random>
 
+#include "absl/base/casts.h"
 #include "absl/strings/str_cat.h"
 #include "planner/base/file.h"
 #include "planner/data/npy.h"
@@ -31,10 +32,11 @@ std::string WriteNpy(const std::string& descr, const std::vector<std::int64_t>& 
   return path;
 }
 
-DiagonalMoments Moments(const std::string& path, int d, int threads = 2) {
+DiagonalMoments Moments(const std::string& path, int d, int threads = 2,
+                        const Kernels& kernels = BestKernels()) {
   const auto source = OpenSamples(path, {});
   EXPECT_TRUE(source.ok()) << source.status();
-  const auto moments = ReadDiagonalMoments(**source, d, threads);
+  const auto moments = ReadDiagonalMoments(**source, d, threads, kernels);
   EXPECT_TRUE(moments.ok() && moments->has_value()) << moments.status();
   return **moments;
 }
@@ -80,6 +82,79 @@ TEST(DiagonalMoments, AreThoseOfLongDouble) {
   }
 }
 
+// Sums about the first sample of a block become sums about the mean: little is lost where that one
+// is far from all others.
+TEST(DiagonalMoments, LoseLittleToAFirstSampleThatIsFarOff) {
+  constexpr int kN = 3000;
+  std::mt19937_64 random(4);
+  std::normal_distribution<double> normal;
+  for (const int d : {1, 5, 70}) {
+    for (const double far : {1e3, 1e8}) {
+      std::vector<double> values(static_cast<std::size_t>(kN) * d);
+      for (double& v : values) v = normal(random);
+      // The first sample of the file, and of the second block where there are several.
+      for (int i = 0; i < d; ++i) {
+        values[i] = far;
+        values[static_cast<std::size_t>(65536 / d % kN) * d + i] -= far;
+      }
+      const std::string path = WriteNpy("<f8", {kN, d}, values);
+      for (const Kernels* kernels : {&BaselineKernels(), X8664V3Kernels(), X8664V4Kernels()}) {
+        if (kernels == nullptr) continue;
+        const DiagonalMoments found = Moments(path, d, 1, *kernels);
+        for (int i = 0; i < d; ++i) {
+          long double mean = 0, m2 = 0, m3 = 0, m4 = 0;
+          for (int r = 0; r < kN; ++r) mean += values[static_cast<std::size_t>(r) * d + i];
+          mean /= kN;
+          for (int r = 0; r < kN; ++r) {
+            const long double x = values[static_cast<std::size_t>(r) * d + i] - mean;
+            m2 += x * x;
+            m3 += x * x * x;
+            m4 += x * x * x * x;
+          }
+          const double e2 = static_cast<double>(m2), e4 = static_cast<double>(m4);
+          EXPECT_NEAR(found.m2[i], e2, 1e-11 * e2) << kernels->name << " " << d << " " << far;
+          EXPECT_NEAR(found.m3[i], static_cast<double>(m3), 1e-11 * e2 * std::sqrt(e2));
+          EXPECT_NEAR(found.m4[i], e4, 1e-11 * e4);
+        }
+      }
+      std::filesystem::remove(path);
+    }
+  }
+}
+
+// In place (numbers of the machine's own kind, where they can be mapped) and through a copy.
+TEST(DiagonalMoments, InPlaceAreThoseOfACopy) {
+  std::mt19937_64 random(6);
+  std::normal_distribution<float> normal(3);
+  for (const auto& [n, d] : {std::pair(50'000, 7), {3000, 1500}, {70, 70'000}}) {
+    std::vector<float> values(static_cast<std::size_t>(n) * d);
+    for (float& v : values) v = normal(random);
+    const std::string here = WriteNpy("<f4", {n, d}, values);
+    for (float& v : values)
+      v = absl::bit_cast<float>(__builtin_bswap32(absl::bit_cast<std::uint32_t>(v)));
+    const std::string there = WriteNpy(">f4", {n, d}, values);
+    const DiagonalMoments a = Moments(here, d), b = Moments(there, d);
+    EXPECT_EQ(a.mean, b.mean);
+    EXPECT_EQ(a.m2, b.m2);
+    EXPECT_EQ(a.m4, b.m4);
+    std::filesystem::remove(here);
+    std::filesystem::remove(there);
+  }
+}
+
+TEST(DiagonalMoments, SayThatAFileBecameShorter) {
+  const std::string path = WriteNpy("<f4", {100'000, 8}, std::vector<float>(800'000, 1));
+  const auto source = OpenSamples(path, {});
+  ASSERT_TRUE(source.ok()) << source.status();
+  for (const std::int64_t left : {3'000'000, 100}) {
+    std::filesystem::resize_file(path, static_cast<std::uintmax_t>(left));
+    const auto moments = ReadDiagonalMoments(**source, 8, 2, BestKernels());
+    EXPECT_EQ(moments.status().code(), absl::StatusCode::kDataLoss);
+    EXPECT_THAT(moments.status().message(), HasSubstr("became shorter while it was read"));
+  }
+  std::filesystem::remove(path);
+}
+
 TEST(DiagonalMoments, DoNotDependOnThreads) {
   std::vector<float> values;
   std::mt19937 random(7);
@@ -108,7 +183,7 @@ TEST(DiagonalMoments, LeaveOddFilesToTheirReader) {
     values[2000] = odd;
     const std::string path = WriteNpy("<f4", {1000, 3}, values);
     const auto source = OpenSamples(path, {});
-    EXPECT_FALSE(ReadDiagonalMoments(**source, 3, 2)->has_value());
+    EXPECT_FALSE(ReadDiagonalMoments(**source, 3, 2, BestKernels())->has_value());
     // Through the estimate the sample is named, or left out.
     EstimateOptions options;
     options.want_covariance = options.want_pca = options.want_dct = false;

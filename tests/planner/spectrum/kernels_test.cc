@@ -142,6 +142,54 @@ TEST(Kernels, AddProductsOfPackedBatchesAsThePlainLoopsDo) {
   }
 }
 
+template <typename T>
+void ExpectPowersOfPlainLoops(const Kernels& kernels,
+                              void (*add)(const T*, std::ptrdiff_t, std::ptrdiff_t, std::ptrdiff_t,
+                                          const T*, double*)) {
+  std::mt19937_64 random(3);
+  std::normal_distribution<double> normal(7, 2);
+  for (const auto& [n, width, more] : {std::array{1, 1, 0},
+                                       {5, 7, 3},
+                                       {2, 8, 0},
+                                       {40, 16, 1},
+                                       {3, 33, 0},
+                                       {9, 100, 28},
+                                       {0, 20, 0}}) {
+    const int stride = width + more;
+    std::vector<T> x(n * stride + stride), about(width);
+    for (T& v : x) v = static_cast<T>(normal(random));
+    for (T& v : about) v = static_cast<T>(normal(random));
+    std::vector<double> sums(4 * width);
+    for (double& v : sums) v = normal(random);
+    const std::vector<double> before = sums;
+    add(x.data(), n, stride, width, about.data(), sums.data());
+    for (int c = 0; c < width; ++c) {
+      for (int power = 1; power <= 4; ++power) {
+        long double plain = before[(power - 1) * width + c], size = std::abs(plain);
+        for (int r = 0; r < n; ++r) {
+          long double term = 1;
+          for (int k = 0; k < power; ++k) {
+            term *= static_cast<double>(x[r * stride + c]) - static_cast<double>(about[c]);
+          }
+          plain += term;
+          size += std::abs(term);
+        }
+        ASSERT_NEAR(sums[(power - 1) * width + c], static_cast<double>(plain),
+                    1e-15 * (n + 4) * static_cast<double>(size))
+            << kernels.name << " " << n << " x " << width << " at " << c << ", power " << power;
+      }
+    }
+  }
+}
+
+TEST(Kernels, AddPowersAsThePlainLoopsDo) {
+  for (const Kernels* kernels : {&BaselineKernels(), X8664V3Kernels(), X8664V4Kernels()}) {
+    if (kernels == nullptr) continue;
+    ExpectPowersOfPlainLoops<float>(*kernels, kernels->add_powers_f32);
+    ExpectPowersOfPlainLoops<double>(*kernels, kernels->add_powers_f64);
+  }
+}
+
 TEST(Kernels, MultiplyAsThePlainLoopsDo) {
   std::mt19937_64 random(1);
   std::uniform_real_distribution<double> uniform(-1, 1);
