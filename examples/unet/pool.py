@@ -40,8 +40,11 @@ def spread(numbers):
 
 
 def number(mean, half):
-    digits = max(0, 2 - len(str(int(abs(half)))) + (abs(half) < 1)) if half == half else 2
-    return f"{mean:.{digits}f} ± {half:.{digits}f}"
+    """Two digits of the half width; the mean alone where there is none."""
+    if half != half:
+        return f"{mean:.2f}"
+    digits = max(0, 2 - len(str(int(abs(half)))) + (abs(half) < 1))
+    return f"{round(mean, digits) + 0.0:.{digits}f} ± {half:.{digits}f}"
 
 
 def differences(trials, first):
@@ -66,7 +69,7 @@ def pool(runs):
                 cells += ["", ""]
             else:
                 base, width = spread(achieved(fresh[arm]))
-                inside = "yes" if abs(mean - base) <= width else ("**no, above**" if mean > base else "below")
+                inside = "" if width != width else "yes" if abs(mean - base) <= width else ("**no, above**" if mean > base else "below")
                 cells += [inside, number(*spread(differences(trials, fresh[arm]))) + " %"]
             print("|", " | ".join(cells), "|")
         if all(arm in arms for arm in SUM):
