@@ -66,7 +66,7 @@ absl::Status Budget::Validate(double largest_n) const {
       return absl::InvalidArgumentError(
           absl::StrFormat("train time is %g, expected a positive, finite number", train_time));
     }
-    if (!(train_time * std::max(1.0, largest_n) <= kMostExponent)) {
+    if (!(train_time * largest_n <= kMostExponent)) {
       return absl::InvalidArgumentError(absl::StrFormat(
           "train time is %g, expected at most %.6g: more than any training, and numbers end there",
           train_time, kMostExponent / std::max(1.0, largest_n)));
