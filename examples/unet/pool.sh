@@ -6,7 +6,7 @@
 #   bash examples/unet/pool.sh --gain [FOLDER]       --gain-bound 0.01 against as many updates as were asked for (default: runs/gain)
 #
 # Both print their tables (pool.py). The question can be changed by the environment: UPDATES of a merge (100; --gain: 400), BATCH (8), LR (3e-4),
-# TRIALS, seeds from 0 on (5; --gain: 3), POOLS, 0 for fresh rollouts (0 267 133 67), BOUNDS, 0 for no stop (0 0.01), ARMS as below, TEACHER and SCHEDULE.
+# TRIALS, seeds from 0 on (5; --gain: 3), POOLS, 0 for fresh rollouts (0 267 133), BOUNDS, 0 for no stop (0 0.01), ARMS as below, TEACHER and SCHEDULE.
 # Needs the release build (`ninja -C build/release`) or an installed mergeplan on the PATH, or MERGEPLAN. What is there already is not done again.
 set -euo pipefail
 HERE=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -26,7 +26,7 @@ mkdir -p "$OUT"
 export OMP_NUM_THREADS=1
 
 if [ "$KIND" = pool ]; then
-  UPDATES=${UPDATES:-100} TRIALS=${TRIALS:-5} VALUES=${POOLS:-0 267 133 67}
+  UPDATES=${UPDATES:-100} TRIALS=${TRIALS:-5} VALUES=${POOLS:-0 267 133}
 else
   UPDATES=${UPDATES:-400} TRIALS=${TRIALS:-3} VALUES=${BOUNDS:-0 0.01}
 fi
