@@ -30,20 +30,13 @@ double RemainingGain(absl::Span<const double> losses, std::int64_t updates) {
   const auto last = [&](std::size_t k) {
     return PartOf(losses.subspan(losses.size() - k * quarter, quarter));
   };
-  const Part early = last(3), middle = last(2), late = last(1);
-  const double before = early.mean - middle.mean;
+  const Part middle = last(2), late = last(1);
   const double noise = std::sqrt(middle.variance + late.variance);
   const double now = std::max(0.0, middle.mean - late.mean) + noise;
-  // By what the gain of a quarter shrinks until the next one.
-  const double ratio = before > 0 ? std::min(1.0, now / before) : 1.0;
-  const double quarters = static_cast<double>(updates - made) / static_cast<double>(quarter);
-  const double geometric =
-      ratio < 1 ? now * ratio * (1 - std::pow(ratio, quarters)) / (1 - ratio) : now * quarters;
-  // The slowest way down that training takes, a fall with the logarithm of the update: from the
-  // middle of one quarter to that of the next it gains log(7/5) of what it gains per factor e.
-  const double logarithmic =
+  // A fall with the logarithm of the update: from the middle of one quarter to that of the next it
+  // gains log(7/5) of what it gains per factor e.
+  const double remaining =
       now / std::log(1.4) * std::log(static_cast<double>(updates) / static_cast<double>(made));
-  const double remaining = std::min(geometric, logarithmic);
   const Part first = PartOf(losses.first(std::max<std::size_t>(2, quarter / 4)));
   const double gained = first.mean - late.mean;
   if (!(gained > 0) || !std::isfinite(remaining)) return 1;

@@ -83,6 +83,12 @@ absl::StatusOr<Model> Model::Create(ModelSpec spec) {
   if (!std::isfinite(largest_n)) {
     return absl::InvalidArgumentError("variances: too large, the variance of z_t overflows");
   }
+  MP_RETURN_IF_ERROR(spec.budget.Validate(largest_n));
+  for (size_t at = 0; at < size; ++at) {
+    model.gamma_[at] = spec.budget.Gamma(model.n_[at]);
+    model.one_minus_gamma_[at] = spec.budget.OneMinusGamma(model.n_[at]);
+  }
+
   model.tau_surrogate_.assign(d, 1.0);
   model.tau_teacher_.assign(d, 1.0);
   model.tau_data_.resize(d);
@@ -101,11 +107,6 @@ absl::StatusOr<Model> Model::Create(ModelSpec spec) {
                           "expected smaller numbers",
                           k + 1, spec.variances[k], model.objective_weights_[k]));
     }
-  }
-  MP_RETURN_IF_ERROR(spec.budget.Validate(largest_n));
-  for (size_t at = 0; at < size; ++at) {
-    model.gamma_[at] = spec.budget.Gamma(model.n_[at]);
-    model.one_minus_gamma_[at] = spec.budget.OneMinusGamma(model.n_[at]);
   }
   model.steps_ = T;
   model.spec_ = std::move(spec);

@@ -35,7 +35,6 @@ def refused(kind, words, call):
     (dict(train_time=None, lr=0.1, iterations=2**70), ValueError, "iterations: is 1180591620717411303424"),
     (dict(train_time=None, lr=0.1, iterations=2, batch=0), ValueError, "batch: is 0, expected a whole number, 1 or more"),
     (dict(batch=-5), ValueError, "batch: is -5, expected a whole number, 1 or more"),
-    (dict(train_time=1e300), ValueError, "train_time is 1e.300, expected at most"),
     (dict(spectrum=["1", "2"]), ValueError, "cannot be read as numbers .<U1 values, which are text"),
     (dict(spectrum=[True]), ValueError, "cannot be read as numbers .bool values, which are no numbers but True and False"),
     (dict(train_time=None, lr=0.1, iterations=2, feature_norm=0), ValueError, "feature_norm is 0"),

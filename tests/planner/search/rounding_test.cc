@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "planner/operators/canonical.h"
 #include "planner/search/search.h"
 
 namespace mergeplan {
@@ -72,6 +73,15 @@ TEST(Rounding, HugeTimes) {
   spec.budget = Budget::Flow(1e308);
   const Model model = *Model::Create(spec);
   EXPECT_TRUE(model.WithBudget(model.budget().SharedOver(1, 3)).ok());
+  for (const double time : {1e6, 1e290, 1e300, 1e308}) {
+    spec.budget = Budget::Flow(time);
+    const Model longer = *Model::Create(spec);
+    const Plan plan = *CanonicalPlan(Strategy::kBoot, 4);
+    EXPECT_TRUE(std::isfinite(longer.Tolerance(longer.Value(plan)))) << time;
+    const auto found = Solve(longer, {});
+    ASSERT_TRUE(found.ok()) << found.status();
+    EXPECT_LE(found->lower_bound, found->objective) << time;
+  }
 }
 
 }  // namespace
