@@ -6,6 +6,8 @@
 #include <cstring>
 #include <limits>
 
+#include "planner/base/exponential.h"
+
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
 #define MP_VERSIONS 1
 #else
@@ -37,51 +39,6 @@ MP_REGISTER(float, uint32_t, 64)
 MP_REGISTER(double, uint64_t, 64)
 #endif
 #undef MP_REGISTER
-
-// e^x for x <= 0, within 2 units in the last place: x = n ln 2 + f, |f| <= ln 2 / 2, and a Taylor
-// polynomial. Exactly 0 where the result would leave the normal numbers, and for -infinity; NaN
-// stays NaN.
-template <typename V, typename W>
-MP_EACH void ExpOfNegative(V& x, const float /*kind*/) {
-  const V shifted = x * 1.44269504f + 12582912.0f;  // adding 1.5 * 2^23 rounds to a whole number
-  const V n = shifted - 12582912.0f;
-  const V f = (x - n * 0.693145752f) - n * 1.42860677e-06f;
-  V p = f * 1.38888889e-3f + 8.33333333e-3f;  // 1/6!, 1/5!
-  p = p * f + 4.16666667e-2f;
-  p = p * f + 1.66666667e-1f;
-  p = p * f + 0.5f;
-  p = p * f * f + f;
-  W bits;
-  std::memcpy(&bits, &shifted, sizeof(bits));
-  bits = (bits + 127) << 23;
-  V power;
-  std::memcpy(&power, &bits, sizeof(power));
-  x = x < -87.0f ? V{} : power + power * p;
-}
-template <typename V, typename W>
-MP_EACH void ExpOfNegative(V& x, const double /*kind*/) {
-  const V shifted = x * 1.4426950408889634 + 6755399441055744.0;  // 1.5 * 2^52
-  const V n = shifted - 6755399441055744.0;
-  const V f = (x - n * 0.69314718036912381649) - n * 1.9082149292705877e-10;
-  V p = f * 1.6059043836821613e-10 + 2.08767569878681e-09;  // 1/13!, 1/12!
-  p = p * f + 2.505210838544172e-08;
-  p = p * f + 2.755731922398589e-07;
-  p = p * f + 2.7557319223985893e-06;
-  p = p * f + 2.48015873015873e-05;
-  p = p * f + 0.0001984126984126984;
-  p = p * f + 0.001388888888888889;
-  p = p * f + 0.008333333333333333;
-  p = p * f + 0.041666666666666664;
-  p = p * f + 0.16666666666666666;
-  p = p * f + 0.5;
-  p = p * f * f + f;
-  W bits;
-  std::memcpy(&bits, &shifted, sizeof(bits));
-  bits = (bits + 1023) << 52;
-  V power;
-  std::memcpy(&power, &bits, sizeof(power));
-  x = x < -708.0 ? V{} : power + power * p;
-}
 
 // Pieces of the scratch, for kChunk rows each: coordinate i of row r at [i * kChunk + r].
 template <typename T>

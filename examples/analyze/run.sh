@@ -11,8 +11,7 @@ set -euo pipefail
 HERE="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
 ROOT="$(cd "$HERE/../.." && pwd)"
 OUT="${1:-$ROOT/build/analyze}"
-PROGRAM="${MERGEPLAN:-$(ls -t "$ROOT"/build/*/bin/mergeplan 2>/dev/null | head -1 || true)}"
-PROGRAM="${PROGRAM:-mergeplan}"
+source "$HERE/../find_program.sh"
 SHARED="${MERGEPLAN_SHARED:-}"
 mkdir -p "$OUT"
 

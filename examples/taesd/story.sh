@@ -21,8 +21,7 @@ PICTURES="$(realpath "$2")"
 HERE="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
 ROOT="$(cd "$HERE/../.." && pwd)"
 OUT="${3:-$ROOT/build/taesd}"
-PROGRAM="${MERGEPLAN:-$(ls -t "$ROOT"/build/*/bin/mergeplan 2>/dev/null | head -1 || true)}"
-PROGRAM="$(realpath "$(command -v "${PROGRAM:-mergeplan}" || echo "${PROGRAM:-mergeplan}")")"
+source "$HERE/../find_program.sh"
 # Said now, not after minutes of encoding.
 "${PYTHON:-python3}" -c 'import numpy' || {
   echo "${PYTHON:-python3} has no numpy: install it, or say PYTHON=PROGRAM of a Python that has" >&2

@@ -7,7 +7,7 @@
 #
 # Both print their tables (pool.py). The question can be changed by the environment: UPDATES of a merge (100; --gain: 400), BATCH (8), LR (3e-4),
 # TRIALS, seeds from 0 on (5; --gain: 3), POOLS, 0 for fresh rollouts (0 267 133), BOUNDS, 0 for no stop (0 0.01), ARMS as below, TEACHER and SCHEDULE.
-# Needs the release build (`ninja -C build/release`) or an installed mergeplan on the PATH, or MERGEPLAN. What is there already is not done again.
+# MERGEPLAN is the program (default: the newest one under build/, else the one on PATH). What is there already is not done again.
 set -euo pipefail
 HERE=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 KIND=pool
@@ -20,8 +20,7 @@ BATCH=${BATCH:-8} LR=${LR:-3e-4}
 ARMS=${ARMS:-vanilla boot progressive planned}
 TEACHER=${TEACHER:-unet:$HERE/teacher}
 SCHEDULE=${SCHEDULE:-$HERE/teacher/scheduler/scheduler_config.json}
-PROGRAM="${MERGEPLAN:-$HERE/../../build/release/bin/mergeplan}"
-[ -x "$PROGRAM" ] || PROGRAM=mergeplan
+source "$HERE/../find_program.sh"
 mkdir -p "$OUT"
 export OMP_NUM_THREADS=1
 

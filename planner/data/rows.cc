@@ -18,6 +18,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
 #include "planner/base/status_macros.h"
+#include "planner/base/write_all.h"
 #include "planner/data/npy.h"
 #include "planner/data/source.h"
 
@@ -201,16 +202,13 @@ absl::StatusOr<Descriptor> Spool(ByteStream& in, std::int64_t bytes) {
         absl::StrCat(in.name(), ": there is no folder for temporary files (", ec.message(),
                      "), expected one to reorder its Fortran-order values in: set TMPDIR"));
   }
-  const auto fault = [&](int error) {
-    return absl::ErrnoToStatus(
-        error, absl::StrCat(in.name(), ": its ", bytes,
-                            " bytes of values in Fortran order cannot be put into a temporary file "
-                            "in ",
-                            folder, ", expected room there: free some, or set TMPDIR"));
-  };
+  const std::string fault =
+      absl::StrCat(in.name(), ": its ", bytes,
+                   " bytes of values in Fortran order cannot be put into a temporary file in ",
+                   folder, ", expected room there: free some, or set TMPDIR");
   std::string name = folder + "/mergeplan-XXXXXX";
   Descriptor file(::mkostemp(name.data(), O_CLOEXEC));
-  if (file.get() < 0) return fault(errno);
+  if (file.get() < 0) return absl::ErrnoToStatus(errno, fault);
   ::unlink(name.c_str());
   std::vector<char> chunk(kChunk);
   for (std::int64_t done = 0; done < bytes;) {
@@ -222,12 +220,7 @@ absl::StatusOr<Descriptor> Spool(ByteStream& in, std::int64_t bytes) {
                                               done + static_cast<std::int64_t>(n),
                                               " bytes of values, expected ", bytes));
     }
-    for (std::size_t written = 0; written < n;) {
-      const ssize_t w = ::write(file.get(), chunk.data() + written, n - written);
-      if (w < 0 && errno == EINTR) continue;
-      if (w <= 0) return fault(w < 0 ? errno : ENOSPC);
-      written += static_cast<std::size_t>(w);
-    }
+    MP_RETURN_IF_ERROR(WriteAll(file.get(), {chunk.data(), n}, fault));
     done += static_cast<std::int64_t>(n);
   }
   MP_RETURN_IF_ERROR(in.ExpectEnd());

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "planner/base/exponential.h"
 #include "planner/mixture/elements.h"
 
 // Two versions of every loop, as in planner/search/kernels.cc: without contraction both give the

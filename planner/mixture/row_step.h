@@ -2,6 +2,7 @@
 
 #include <cstddef>
 
+#include "planner/base/exponential.h"
 #include "planner/base/host_device.h"
 #include "planner/mixture/elements.h"
 #include "planner/mixture/step_tables.h"

@@ -1,7 +1,7 @@
 #pragma once
 
-#include "adapters/experts/cuda/exponential.h"
 #include "adapters/experts/cuda/training.h"
+#include "planner/base/exponential.h"
 
 // Threads that draw rows of inputs and follow their targets, each a row at a time.
 namespace mergeplan::experts_device {

@@ -1,7 +1,7 @@
 #pragma once
 
-#include "adapters/experts/cuda/exponential.h"
 #include "adapters/experts/cuda/training.h"
+#include "planner/base/exponential.h"
 
 // The mixture step of the student, forward and backward, by blocks of kThreads threads. A block
 // takes kTileRows rows at a time, keeps everything about them in its memory, and leaves sums over

@@ -9,7 +9,7 @@
 #include <random>
 #include <vector>
 
-#include "planner/mixture/elements.h"
+#include "planner/base/exponential.h"
 #include "planner/mixture/trajectory.h"
 #include "planner/operators/gaussian.h"
 #include "tests/planner/mixture/random_mixture.h"
@@ -43,16 +43,30 @@ TEST(ExpOfNegative, EqualsTheLibrarys) {
   for (int i = 0; i <= 2'000'000; ++i) {
     const double x = -708.0 * i / 2'000'000;
     const double want = std::exp(x);
-    worst = std::max(worst, std::abs(mixture::ExpOfNegative(x) - want) / want);
+    worst = std::max(worst, std::abs(ExpOfNegative(x) - want) / want);
   }
   EXPECT_LT(worst, 4.5e-16);
-  EXPECT_EQ(mixture::ExpOfNegative(0), 1);
-  EXPECT_EQ(mixture::ExpOfNegative(-0.0), 1);
-  EXPECT_EQ(mixture::ExpOfNegative(-1e-300), 1);
-  EXPECT_EQ(mixture::ExpOfNegative(-709), 0);
-  EXPECT_EQ(mixture::ExpOfNegative(-1e300), 0);
-  EXPECT_EQ(mixture::ExpOfNegative(-std::numeric_limits<double>::infinity()), 0);
-  EXPECT_TRUE(std::isnan(mixture::ExpOfNegative(std::numeric_limits<double>::quiet_NaN())));
+  EXPECT_EQ(ExpOfNegative(0.0), 1);
+  EXPECT_EQ(ExpOfNegative(-0.0), 1);
+  EXPECT_EQ(ExpOfNegative(-1e-300), 1);
+  EXPECT_EQ(ExpOfNegative(-709.0), 0);
+  EXPECT_EQ(ExpOfNegative(-1e300), 0);
+  EXPECT_EQ(ExpOfNegative(-std::numeric_limits<double>::infinity()), 0);
+  EXPECT_TRUE(std::isnan(ExpOfNegative(std::numeric_limits<double>::quiet_NaN())));
+}
+
+TEST(ExpOfNegative, EqualsTheLibrarysInSinglePrecision) {
+  double worst = 0;
+  for (int i = 0; i <= 2'000'000; ++i) {
+    const auto x = static_cast<float>(-87.0 * i / 2'000'000);
+    const double want = std::exp(static_cast<double>(x));
+    worst = std::max(worst, std::abs(ExpOfNegative(x) - want) / want);
+  }
+  EXPECT_LT(worst, 2.4e-7);
+  EXPECT_EQ(ExpOfNegative(0.0F), 1);
+  EXPECT_EQ(ExpOfNegative(-88.0F), 0);
+  EXPECT_EQ(ExpOfNegative(-std::numeric_limits<float>::infinity()), 0);
+  EXPECT_TRUE(std::isnan(ExpOfNegative(std::numeric_limits<float>::quiet_NaN())));
 }
 
 // cor:optimal_single_operator: one centred component is the Gaussian teacher.

@@ -41,6 +41,24 @@ DiagonalMoments Moments(const std::string& path, int d, int threads = 2,
   return **moments;
 }
 
+struct Powers {
+  long double mean = 0, m2 = 0, m3 = 0, m4 = 0;
+};
+
+// Of dimension i of n rows: one sum after the other in long double.
+Powers PlainMoments(const std::vector<double>& values, int n, int d, int i) {
+  Powers out;
+  for (int r = 0; r < n; ++r) out.mean += values[static_cast<std::size_t>(r) * d + i];
+  out.mean /= n;
+  for (int r = 0; r < n; ++r) {
+    const long double x = values[static_cast<std::size_t>(r) * d + i] - out.mean;
+    out.m2 += x * x;
+    out.m3 += x * x * x;
+    out.m4 += x * x * x * x;
+  }
+  return out;
+}
+
 TEST(DiagonalMoments, AreThoseOfLongDouble) {
   std::mt19937_64 random(2);
   // Sizes around the borders of tiles, blocks and tasks, and of rows that are folded.
@@ -60,15 +78,7 @@ TEST(DiagonalMoments, AreThoseOfLongDouble) {
       const DiagonalMoments found = Moments(path, d);
       EXPECT_EQ(found.count, n);
       for (int i = 0; i < d; i += std::max(1, d / 7)) {
-        long double centre = 0, m2 = 0, m3 = 0, m4 = 0;
-        for (int r = 0; r < n; ++r) centre += values[static_cast<std::size_t>(r) * d + i];
-        centre /= n;
-        for (int r = 0; r < n; ++r) {
-          const long double x = values[static_cast<std::size_t>(r) * d + i] - centre;
-          m2 += x * x;
-          m3 += x * x * x;
-          m4 += x * x * x * x;
-        }
+        const auto [centre, m2, m3, m4] = PlainMoments(values, n, d, i);
         // 1e-10 of what is well scaled, 1e-6 of what is not: what is asked of all moments.
         const double tolerance = mean > 0 ? 1e-7 : 1e-11;
         EXPECT_NEAR(found.mean[i], static_cast<double>(centre), 1e-14 * (1 + mean));
@@ -102,18 +112,10 @@ TEST(DiagonalMoments, LoseLittleToAFirstSampleThatIsFarOff) {
         if (kernels == nullptr) continue;
         const DiagonalMoments found = Moments(path, d, 1, *kernels);
         for (int i = 0; i < d; ++i) {
-          long double mean = 0, m2 = 0, m3 = 0, m4 = 0;
-          for (int r = 0; r < kN; ++r) mean += values[static_cast<std::size_t>(r) * d + i];
-          mean /= kN;
-          for (int r = 0; r < kN; ++r) {
-            const long double x = values[static_cast<std::size_t>(r) * d + i] - mean;
-            m2 += x * x;
-            m3 += x * x * x;
-            m4 += x * x * x * x;
-          }
-          const double e2 = static_cast<double>(m2), e4 = static_cast<double>(m4);
+          const Powers plain = PlainMoments(values, kN, d, i);
+          const double e2 = static_cast<double>(plain.m2), e4 = static_cast<double>(plain.m4);
           EXPECT_NEAR(found.m2[i], e2, 1e-11 * e2) << kernels->name << " " << d << " " << far;
-          EXPECT_NEAR(found.m3[i], static_cast<double>(m3), 1e-11 * e2 * std::sqrt(e2));
+          EXPECT_NEAR(found.m3[i], static_cast<double>(plain.m3), 1e-11 * e2 * std::sqrt(e2));
           EXPECT_NEAR(found.m4[i], e4, 1e-11 * e4);
         }
       }
