@@ -2,12 +2,8 @@
 
 #include <cmath>
 
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && \
-    !defined(__SANITIZE_ADDRESS__)
-#define MP_CLONES __attribute__((target_clones("arch=x86-64-v3", "default")))
-#else
-#define MP_CLONES
-#endif
+#include "planner/base/clones.h"
+
 #define MP_EACH inline __attribute__((always_inline))
 
 namespace mergeplan::experts {

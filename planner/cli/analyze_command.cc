@@ -88,9 +88,13 @@ absl::StatusOr<std::optional<Spectrum>> EstimateAndTest(const AnalyzeFlags& flag
       kept.emplace(dimensions, ReservoirCapacity(dimensions), options.seed);
     }
   };
-  options.observe = [&](absl::Span<const double> rows, int count) {
-    channels->Add(rows, count);
-    if (kept) kept->Add(rows, count);
+  options.observe = [&](const Rows& batch, int count) {
+    std::visit(
+        [&](const auto rows) {
+          channels->Add(rows, count);
+          if (kept) kept->Add(rows, count);
+        },
+        batch);
   };
   MP_ASSIGN_OR_RETURN(Spectrum spectrum, EstimateFromFlags(flags.data, options));
   MP_ASSIGN_OR_RETURN(analysis.channels, DescribeChannels(spectrum));

@@ -3,16 +3,11 @@
 #include <algorithm>
 #include <limits>
 
+#include "planner/base/clones.h"
 #include "planner/base/exponential.h"
 #include "planner/mixture/elements.h"
 
-// Two versions of every loop, as in planner/search/kernels.cc: without contraction both give the
-// same digits.
-#if defined(__x86_64__) && !defined(__SANITIZE_ADDRESS__)
-#define MP_CLONES __attribute__((target_clones("arch=x86-64-v3", "default")))
-#else
-#define MP_CLONES
-#endif
+// Two versions of every loop: without contraction both give the same digits.
 #define MP_EACH inline __attribute__((always_inline))
 
 namespace mergeplan::mixture {

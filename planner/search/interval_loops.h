@@ -10,13 +10,9 @@
 #include <cmath>
 #include <vector>
 
+#include "planner/base/clones.h"
 #include "planner/search/column_problem.h"
 
-#if defined(__x86_64__) && !defined(__SANITIZE_ADDRESS__)
-#define MP_CLONES __attribute__((target_clones("arch=x86-64-v3", "default")))
-#else
-#define MP_CLONES
-#endif
 #define MP_INLINE inline __attribute__((always_inline))
 
 namespace mergeplan::search {

@@ -2,16 +2,8 @@
 
 #include <algorithm>
 
+#include "planner/base/clones.h"
 #include "planner/search/elements.h"
-
-// Two versions of every loop: one for machines with AVX2, one for all others. Sanitizers do not go
-// with the mechanism (an ifunc runs before they are ready), so sanitizer builds have the baseline
-// only.
-#if defined(__x86_64__) && !defined(__SANITIZE_ADDRESS__)
-#define MP_CLONES __attribute__((target_clones("arch=x86-64-v3", "default")))
-#else
-#define MP_CLONES
-#endif
 
 namespace mergeplan::search {
 namespace {

@@ -5,16 +5,13 @@
 #include <cmath>
 #include <mutex>
 #include <new>
+#include <type_traits>
 
 #include "absl/strings/str_cat.h"
+#include "planner/base/clones.h"
 #include "planner/base/status_macros.h"
+#include "planner/spectrum/kernels.h"
 #include "planner/spectrum/parallel.h"
-
-#if defined(__x86_64__) && !defined(__SANITIZE_ADDRESS__)
-#define MP_CLONES __attribute__((target_clones("arch=x86-64-v3", "default")))
-#else
-#define MP_CLONES
-#endif
 
 namespace mergeplan {
 namespace {
@@ -22,31 +19,41 @@ namespace {
 // Values that a thread reads at once: what it has read is still near when it is looked at.
 constexpr std::int64_t kPiece = std::int64_t{1} << 16;
 
-// A value times zero is zero exactly where it is finite.
-MP_CLONES bool AllFinite(const double* values, std::size_t count) {
-  constexpr std::size_t kLanes = 16;
-  double lanes[kLanes] = {};
-  std::size_t k = 0;
-  for (; k + kLanes <= count; k += kLanes) {
-    for (std::size_t lane = 0; lane < kLanes; ++lane) lanes[lane] += values[k + lane] * 0.0;
-  }
-  for (; k < count; ++k) lanes[0] += values[k] * 0.0;
-  double sum = 0;
-  for (const double lane : lanes) sum += lane;
-  return std::isfinite(sum);
-}
-
 }  // namespace
 
-BatchReader::BatchReader(SampleSource& source, int dimensions, int threads)
+int BatchRows(int dimensions) {
+  constexpr int kBlock = kPackedRows;  // whole blocks of moments.h
+  return std::clamp((1 << 20) / dimensions / kBlock, 1, 42) * kBlock;
+}
+
+// A value times zero is zero exactly where it is finite.
+#define MP_ALL_FINITE(T)                                                                        \
+  MP_CLONES bool AllFinite(const T* values, std::size_t count) {                                \
+    constexpr std::size_t kLanes = 128 / sizeof(T);                                             \
+    T lanes[kLanes] = {};                                                                       \
+    std::size_t k = 0;                                                                          \
+    for (; k + kLanes <= count; k += kLanes) {                                                  \
+      for (std::size_t lane = 0; lane < kLanes; ++lane) lanes[lane] += values[k + lane] * T{0}; \
+    }                                                                                           \
+    for (; k < count; ++k) lanes[0] += values[k] * T{0};                                        \
+    T sum = 0;                                                                                  \
+    for (const T lane : lanes) sum += lane;                                                     \
+    return std::isfinite(sum);                                                                  \
+  }
+MP_ALL_FINITE(float)
+MP_ALL_FINITE(double)
+
+template <typename T>
+BatchReader<T>::BatchReader(SampleSource& source, int dimensions, int threads)
     : source_(source),
       file_(source.row_file()),
       d_(dimensions),
-      rows_(std::clamp((1 << 20) / dimensions, 256, 8192)),
+      rows_(BatchRows(dimensions)),
       threads_(threads),
       buffer_(static_cast<std::size_t>(rows_) * static_cast<std::size_t>(dimensions)) {}
 
-absl::StatusOr<bool> BatchReader::ReadFromFile(std::int64_t count) {
+template <typename T>
+absl::StatusOr<bool> BatchReader<T>::ReadFromFile(std::int64_t count) {
   const std::int64_t piece = std::max<std::int64_t>(1, kPiece / d_);
   std::atomic<bool> finite = true;
   std::mutex mutex;
@@ -55,7 +62,7 @@ absl::StatusOr<bool> BatchReader::ReadFromFile(std::int64_t count) {
       ParallelFor(static_cast<int>((count + piece - 1) / piece), threads_, [&](int task) {
         try {
           const std::int64_t first = task * piece, rows = std::min(piece, count - first);
-          double* out = buffer_.data() + first * d_;
+          T* out = buffer_.data() + first * d_;
           if (const absl::Status read = file_->Read(next_ + first, rows, out); !read.ok()) {
             const std::lock_guard<std::mutex> lock(mutex);
             failed = read;
@@ -71,7 +78,32 @@ absl::StatusOr<bool> BatchReader::ReadFromFile(std::int64_t count) {
   return finite.load();
 }
 
-absl::StatusOr<int> BatchReader::Next() {
+// Samples behind the first `filled`.
+template <typename T>
+absl::StatusOr<int> BatchReader<T>::ReadFromSource(int filled) {
+  const std::size_t d = static_cast<std::size_t>(d_), begin = static_cast<std::size_t>(filled) * d;
+  absl::Span<double> room;
+  if constexpr (std::is_same_v<T, double>) {
+    room = absl::MakeSpan(buffer_).subspan(begin);
+  } else {
+    wide_.resize(buffer_.size() - begin);
+    room = absl::MakeSpan(wide_);
+  }
+  MP_ASSIGN_OR_RETURN(const int got, source_.Read(room));
+  if (got < 0 || got > rows_ - filled) {
+    return absl::InternalError(absl::StrCat("the reader returned ", got, " samples where ",
+                                            rows_ - filled, " were asked for"));
+  }
+  if constexpr (!std::is_same_v<T, double>) {
+    std::transform(wide_.begin(), wide_.begin() + static_cast<std::ptrdiff_t>(got) * d_,
+                   buffer_.begin() + static_cast<std::ptrdiff_t>(begin),
+                   [](double value) { return static_cast<T>(value); });
+  }
+  return got;
+}
+
+template <typename T>
+absl::StatusOr<int> BatchReader<T>::Next() {
   if (file_ != nullptr) {
     const std::int64_t count = std::min<std::int64_t>(rows_, file_->rows() - next_);
     if (count == 0) return 0;
@@ -85,16 +117,14 @@ absl::StatusOr<int> BatchReader::Next() {
   }
   int filled = 0;
   while (filled < rows_) {
-    const std::size_t begin = static_cast<std::size_t>(filled) * static_cast<std::size_t>(d_);
-    MP_ASSIGN_OR_RETURN(const int got, source_.Read(absl::MakeSpan(buffer_).subspan(begin)));
+    MP_ASSIGN_OR_RETURN(const int got, ReadFromSource(filled));
     if (got == 0) break;
-    if (got < 0 || got > rows_ - filled) {
-      return absl::InternalError(absl::StrCat("the reader returned ", got, " samples where ",
-                                              rows_ - filled, " were asked for"));
-    }
     filled += got;
   }
   return filled;
 }
+
+template class BatchReader<float>;
+template class BatchReader<double>;
 
 }  // namespace mergeplan

@@ -7,13 +7,8 @@
 #include <numeric>
 
 #include "absl/strings/str_cat.h"
+#include "planner/base/clones.h"
 #include "planner/spectrum/parallel.h"
-
-#if defined(__x86_64__) && !defined(__SANITIZE_ADDRESS__)
-#define MP_CLONES __attribute__((target_clones("arch=x86-64-v3", "default")))
-#else
-#define MP_CLONES
-#endif
 
 namespace mergeplan {
 namespace {
@@ -59,28 +54,32 @@ void SetFactors(ChannelReport& report) {
   report.scaling_factor_uncentred = root > 0 ? 1 / root : 0;
 }
 
-MP_CLONES void SumPowers(const double* values, std::size_t count, double shift, double& to_sum,
-                         double& to_square) {
-  constexpr std::size_t kLanes = 16;
-  double sum[kLanes] = {}, square[kLanes] = {};
-  std::size_t i = 0;
-  for (; i + kLanes <= count; i += kLanes) {
-    for (std::size_t k = 0; k < kLanes; ++k) {
-      const double x = values[i + k] - shift;
-      sum[k] += x;
-      square[k] += x * x;
-    }
+// Adds the sums of so many values and of their squares, both about the shift.
+#define MP_SUM_POWERS(T)                                                                     \
+  MP_CLONES void SumPowers(const T* values, std::size_t count, double shift, double& to_sum, \
+                           double& to_square) {                                              \
+    constexpr std::size_t kLanes = 16;                                                       \
+    double sum[kLanes] = {}, square[kLanes] = {};                                            \
+    std::size_t i = 0;                                                                       \
+    for (; i + kLanes <= count; i += kLanes) {                                               \
+      for (std::size_t k = 0; k < kLanes; ++k) {                                             \
+        const double x = static_cast<double>(values[i + k]) - shift;                         \
+        sum[k] += x;                                                                         \
+        square[k] += x * x;                                                                  \
+      }                                                                                      \
+    }                                                                                        \
+    for (; i < count; ++i) {                                                                 \
+      const double x = static_cast<double>(values[i]) - shift;                               \
+      to_sum += x;                                                                           \
+      to_square += x * x;                                                                    \
+    }                                                                                        \
+    for (std::size_t k = 0; k < kLanes; ++k) {                                               \
+      to_sum += sum[k];                                                                      \
+      to_square += square[k];                                                                \
+    }                                                                                        \
   }
-  for (; i < count; ++i) {
-    const double x = values[i] - shift;
-    to_sum += x;
-    to_square += x * x;
-  }
-  for (std::size_t k = 0; k < kLanes; ++k) {
-    to_sum += sum[k];
-    to_square += square[k];
-  }
-}
+MP_SUM_POWERS(float)
+MP_SUM_POWERS(double)
 
 }  // namespace
 
@@ -159,52 +158,47 @@ ChannelAccumulator::ChannelAccumulator(absl::Span<const std::int64_t> shape, int
       measured_(layout_.values() == 1 ? 1 : static_cast<std::size_t>(layout_.channels)),
       sums_(measured_ + 1) {}
 
-ChannelAccumulator::Powers ChannelAccumulator::PowersOf(const double* values, std::size_t count,
-                                                        double shift) {
-  Powers out;
-  SumPowers(values, count, shift, out.sum, out.square);
-  return out;
-}
-
 // The mean of the first batch: squares about it lose no digits to a common offset.
-void ChannelAccumulator::SetShift(const double* rows, int count) {
+template <typename T>
+void ChannelAccumulator::SetShift(const T* rows, int count) {
   const std::size_t d = static_cast<std::size_t>(d_);
   const std::size_t piece = d / measured_ / static_cast<std::size_t>(layout_.before);
   shift_.assign(measured_ + 1, 0);
   for (int r = 0; r < count; ++r) {
-    const double* row = rows + static_cast<std::size_t>(r) * d;
+    const T* row = rows + static_cast<std::size_t>(r) * d;
     for (std::size_t begin = 0; begin < d; begin += piece) {
-      const double sum = PowersOf(row + begin, piece, 0).sum;
+      double sum = 0, square = 0;
+      SumPowers(row + begin, piece, 0, sum, square);
       shift_[begin / piece % measured_] += sum / static_cast<double>(d / measured_) / count;
       shift_[measured_] += sum / static_cast<double>(d) / count;
     }
   }
 }
 
-void ChannelAccumulator::Measure(const double* rows, int first, int last) {
+template <typename T>
+void ChannelAccumulator::Measure(const T* rows, int first, int last) {
   const std::size_t d = static_cast<std::size_t>(d_);
   const std::size_t piece = d / measured_ / static_cast<std::size_t>(layout_.before);
   for (int r = first; r < last; ++r) {
-    const double* row = rows + static_cast<std::size_t>(r) * d;
+    const T* row = rows + static_cast<std::size_t>(r) * d;
     Powers* out = powers_.data() + static_cast<std::size_t>(r) * measured_;
     std::fill(out, out + measured_, Powers());
     for (std::size_t begin = 0; begin < d; begin += piece) {
       const std::size_t c = begin / piece % measured_;
-      const Powers of = PowersOf(row + begin, piece, shift_[c]);
-      out[c].sum += of.sum;
-      out[c].square += of.square;
+      SumPowers(row + begin, piece, shift_[c], out[c].sum, out[c].square);
     }
   }
 }
 
-void ChannelAccumulator::Add(absl::Span<const double> rows, int count) {
+template <typename T>
+void ChannelAccumulator::AddRows(const T* rows, int count) {
   constexpr int kRows = 128;
   if (count < 1 || d_ < 1) return;
-  if (shift_.empty()) SetShift(rows.data(), count);
+  if (shift_.empty()) SetShift(rows, count);
   powers_.resize(static_cast<std::size_t>(count) * measured_);
   // Never fails: nothing is allocated.
   ParallelFor((count + kRows - 1) / kRows, threads_, [&](int task) {
-    Measure(rows.data(), task * kRows, std::min(count, (task + 1) * kRows));
+    Measure(rows, task * kRows, std::min(count, (task + 1) * kRows));
     return true;
   }).IgnoreError();
   const double values = static_cast<double>(d_) / static_cast<double>(measured_);
@@ -221,6 +215,13 @@ void ChannelAccumulator::Add(absl::Span<const double> rows, int count) {
     sums_[measured_].Add(sum / static_cast<double>(d_), square / static_cast<double>(d_));
   }
   count_ += count;
+}
+
+void ChannelAccumulator::Add(absl::Span<const float> rows, int count) {
+  AddRows(rows.data(), count);
+}
+void ChannelAccumulator::Add(absl::Span<const double> rows, int count) {
+  AddRows(rows.data(), count);
 }
 
 void ChannelAccumulator::Correct(const Spectrum& spectrum, ChannelReport& report) const {

@@ -61,6 +61,7 @@ class ChannelAccumulator {
  public:
   explicit ChannelAccumulator(absl::Span<const std::int64_t> shape, int threads = 1);
   // count x d values as stored.
+  void Add(absl::Span<const float> rows, int count);
   void Add(absl::Span<const double> rows, int count);
   // Replaces the errors in the report of `spectrum`, which is of the same data, by those measured.
   void Correct(const Spectrum& spectrum, ChannelReport& report) const;
@@ -83,10 +84,13 @@ class ChannelAccumulator {
   struct Powers {
     double sum = 0, square = 0;
   };
-  static Powers PowersOf(const double* values, std::size_t count, double shift);
-  void SetShift(const double* rows, int count);
+  template <typename T>
+  void AddRows(const T* rows, int count);
+  template <typename T>
+  void SetShift(const T* rows, int count);
   // Of the samples first .. last - 1 into `powers_`.
-  void Measure(const double* rows, int first, int last);
+  template <typename T>
+  void Measure(const T* rows, int first, int last);
 
   ChannelLayout layout_;
   std::int64_t d_ = 1;

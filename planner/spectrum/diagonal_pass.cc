@@ -9,14 +9,10 @@
 #include <numeric>
 #include <utility>
 
+#include "planner/base/clones.h"
 #include "planner/base/status_macros.h"
+#include "planner/spectrum/join_moments.h"
 #include "planner/spectrum/parallel.h"
-
-#if defined(__x86_64__) && !defined(__SANITIZE_ADDRESS__)
-#define MP_CLONES __attribute__((target_clones("arch=x86-64-v3", "default")))
-#else
-#define MP_CLONES
-#endif
 
 namespace mergeplan {
 namespace {
@@ -45,53 +41,25 @@ void AddPowers(const Kernels& kernels, const double* rows, std::ptrdiff_t count,
   kernels.add_powers_f64(rows, count, stride, width, about, sums);
 }
 
-// Moments of `width` dimensions that grow: means relative to a shift, and sums of powers.
-struct Growing {
-  double *mean, *m2, *m3, *m4;
-};
-
-// Joins some samples, the share fb of all then, to `before` others, the share fa, by the pairwise
-// formulas (moments.h): given their means relative to the shift, and the sums of their powers about
-// those.
-inline void Join(const Growing& to, std::ptrdiff_t i, double before, double fa, double fb,
-                 double mean, double m2, double m3, double m4) {
-  const double delta = mean - to.mean[i], square = delta * delta;
-  to.m4[i] += m4 + square * square * before * fb * (fa * fa - fa * fb + fb * fb) +
-              6 * square * (fa * fa * m2 + fb * fb * to.m2[i]) +
-              4 * delta * (fa * m3 - fb * to.m3[i]);
-  to.m3[i] += m3 + square * delta * before * fb * (fa - fb) + 3 * delta * (fa * m2 - fb * to.m2[i]);
-  to.m2[i] += m2 + square * before * fb;
-  to.mean[i] += delta * fb;
-}
-
-MP_CLONES void JoinMoments(const Growing& to, std::ptrdiff_t width, double before, double count,
-                           const double* mean, const double* m2, const double* m3,
-                           const double* m4) {
-  const double n = before + count, fa = before / n, fb = count / n;
-#pragma GCC ivdep
-  for (std::ptrdiff_t i = 0; i < width; ++i) {
-    Join(to, i, before, fa, fb, mean[i], m2[i], m3[i], m4[i]);
-  }
-}
-
-// The same for `count` samples of which the sums of powers about one of them are known: four runs
-// of numbers, `run` apart.
+// JoinMoments for `count` samples of which the sums of powers about one of them are known: four
+// runs of numbers, `run` apart.
 //
 // Turning to powers about the mean loses little whatever the samples are: the one that the sums are
 // about is itself d away from their mean, so that m2 >= d^2 and m4 >= d^4, while what cancels is at
 // most count d^2 in the one and some count d^4 in the other. With kBlockRows samples that is two
 // digits at worst, where the first of a block is like no other; else none.
-#define MP_JOIN_POWERS(T)                                                                         \
-  MP_CLONES void JoinPowers(const Growing& to, std::ptrdiff_t width, double before, double count, \
-                            const T* about, const double* shift, const double* sums,              \
-                            std::ptrdiff_t run) {                                                 \
-    const double n = before + count, fa = before / n, fb = count / n;                             \
-    const double *second = sums + run, *third = second + run, *fourth = third + run;              \
-    _Pragma("GCC ivdep") for (std::ptrdiff_t i = 0; i < width; ++i) {                             \
-      const double s1 = sums[i], s2 = second[i], s3 = third[i], d = s1 / count;                   \
-      Join(to, i, before, fa, fb, (static_cast<double>(about[i]) - shift[i]) + d, s2 - d * s1,    \
-           s3 - d * (3 * s2 - 2 * d * s1), fourth[i] - d * (4 * s3 - d * (6 * s2 - 3 * d * s1))); \
-    }                                                                                             \
+#define MP_JOIN_POWERS(T)                                                                          \
+  MP_CLONES void JoinPowers(const GrowingMoments& to, std::ptrdiff_t width, double before,         \
+                            double count, const T* about, const double* shift, const double* sums, \
+                            std::ptrdiff_t run) {                                                  \
+    const double n = before + count, fa = before / n, fb = count / n;                              \
+    const double *second = sums + run, *third = second + run, *fourth = third + run;               \
+    _Pragma("GCC ivdep") for (std::ptrdiff_t i = 0; i < width; ++i) {                              \
+      const double s1 = sums[i], s2 = second[i], s3 = third[i], d = s1 / count;                    \
+      JoinMoment(to, i, before, fa, fb, (static_cast<double>(about[i]) - shift[i]) + d,            \
+                 s2 - d * s1, s3 - d * (3 * s2 - 2 * d * s1),                                      \
+                 fourth[i] - d * (4 * s3 - d * (6 * s2 - 3 * d * s1)));                            \
+    }                                                                                              \
   }
 MP_JOIN_POWERS(float)
 MP_JOIN_POWERS(double)
@@ -135,7 +103,7 @@ class Sums {
 
  private:
   std::ptrdiff_t Width() const { return static_cast<std::ptrdiff_t>(mean_.size()); }
-  Growing From(std::ptrdiff_t i) {
+  GrowingMoments From(std::ptrdiff_t i) {
     return {mean_.data() + i, m2_.data() + i, m3_.data() + i, m4_.data() + i};
   }
 

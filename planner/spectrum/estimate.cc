@@ -83,6 +83,27 @@ SecondPassReader SecondPassOf(const EstimateOptions& options, std::vector<double
   };
 }
 
+template <typename T>
+absl::Status SumMomentsAs(SampleSource& source, const EstimateOptions& options, int d, int threads,
+                          MomentAccumulator& moments) {
+  BatchReader<T> reader(source, d, threads);
+  while (true) {
+    MP_ASSIGN_OR_RETURN(const int count, reader.Next());
+    if (count == 0) return absl::OkStatus();
+    MP_RETURN_IF_ERROR(moments.Add(reader.samples(count), count));
+    if (options.observe) options.observe(reader.samples(count), count);
+  }
+}
+
+// The first pass. Half the memory is moved where float holds the values.
+absl::Status SumMoments(SampleSource& source, const EstimateOptions& options, int d, int threads,
+                        MomentAccumulator& moments) {
+  const RowFile* file = source.row_file();
+  return file != nullptr && file->fits_float()
+             ? SumMomentsAs<float>(source, options, d, threads, moments)
+             : SumMomentsAs<double>(source, options, d, threads, moments);
+}
+
 // Mean and variances along the data's own axes, and leading directions where they are wanted.
 absl::Status EstimateDiagonal(SampleSource& source, const EstimateOptions& options, int d,
                               const Kernels& kernels, int threads, Spectrum& spectrum) {
@@ -103,13 +124,7 @@ absl::Status EstimateDiagonal(SampleSource& source, const EstimateOptions& optio
   } else {
     if (options.begin) options.begin(spectrum.shape, d);
     MomentAccumulator moments(d, /*with_covariance=*/false, threads, kernels);
-    BatchReader reader(source, d, threads);
-    while (true) {
-      MP_ASSIGN_OR_RETURN(const int count, reader.Next());
-      if (count == 0) break;
-      MP_RETURN_IF_ERROR(moments.Add(reader.samples(count), count));
-      if (options.observe) options.observe(reader.samples(count), count);
-    }
+    MP_RETURN_IF_ERROR(SumMoments(source, options, d, threads, moments));
     spectrum.samples = moments.count();
     spectrum.skipped = source.skipped();
     mean = moments.Mean();
@@ -169,13 +184,7 @@ absl::StatusOr<Spectrum> Estimate(SampleSource& source, const EstimateOptions& o
   double unit = 1;
   {
     MomentAccumulator moments(d, /*with_covariance=*/true, threads, kernels);
-    BatchReader reader(source, d, threads);
-    while (true) {
-      MP_ASSIGN_OR_RETURN(const int count, reader.Next());
-      if (count == 0) break;
-      MP_RETURN_IF_ERROR(moments.Add(reader.samples(count), count));
-      if (options.observe) options.observe(reader.samples(count), count);
-    }
+    MP_RETURN_IF_ERROR(SumMoments(source, options, d, threads, moments));
     spectrum.samples = moments.count();
     spectrum.skipped = source.skipped();
     MP_RETURN_IF_ERROR(CheckCount(spectrum));

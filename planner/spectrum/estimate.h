@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -21,6 +22,9 @@ inline constexpr int kMaxDiagonalDimensions = 1 << 26;  // without covariance
 // Up to which all principal directions are computed unless they are asked for: about 9 d^3
 // operations on one thread.
 inline constexpr int kMaxAllDirections = 4096;
+
+// Samples of a batch, count x d values: as float where that holds all that is stored.
+using Rows = std::variant<absl::Span<const float>, absl::Span<const double>>;
 
 struct EstimateOptions {
   // Not set: "-1:1" for 8-bit pixels, else "none".
@@ -54,8 +58,8 @@ struct EstimateOptions {
   std::uint64_t seed = 1;  // of the bootstrap
   // Called once before the first pass, when shape and number of dimensions are known.
   std::function<void(const std::vector<std::int64_t>& shape, int dimensions)> begin;
-  // Called with every batch of the first pass, as stored (count x d), in order.
-  std::function<void(absl::Span<const double> rows, int count)> observe;
+  // Called with every batch of the first pass, as stored, in order.
+  std::function<void(const Rows& rows, int count)> observe;
   // Opens the same data once more. If set, the intervals along the principal directions and the
   // DCT's axes rest on the fourth moments of the data along them (a second pass); if not, on those
   // of a Gaussian.

@@ -4,8 +4,8 @@
 
 namespace mergeplan {
 
-// Rows that are gone through at once: a panel of them stays in the first-level cache, 96 columns in
-// the second-level one.
+// The most rows of a block: a panel of them stays in the first-level cache, 96 columns in the
+// second-level one.
 inline constexpr std::ptrdiff_t kPackedRows = 192;
 
 // The numerical inner loops of this folder, compiled once per instruction set from kernels_impl.cc
@@ -16,22 +16,22 @@ inline constexpr std::ptrdiff_t kPackedRows = 192;
 struct Kernels {
   const char* name;  // "baseline", "x86-64-v3" or "x86-64-v4"
 
-  // Columns that stand side by side in a packed batch, a divisor of 96. A batch of samples (rows x
-  // d) is packed as `rank_update` reads it: in blocks of kPackedRows rows (the last has the rest),
-  // inside a block in panels of `panel` columns (the last filled up with zeros), inside a panel row
-  // by row. moments.cc has the formula for the place of a value.
+  // Columns that stand side by side in a packed block, a divisor of 96. A block of samples (rows x
+  // d, at most kPackedRows rows) is packed as `rank_update` reads it: in panels of `panel` columns
+  // (the last filled up with zeros), inside a panel row by row.
   std::ptrdiff_t panel;
 
-  // Central moments of `count` samples (count x d) in the columns [first, last) after `shift` (d)
-  // has been taken off in float64: mean (of the shifted values) and the sums of the 2nd, 3rd and
-  // 4th powers of the deviations from it, d each. Where `packed` is not null it receives those
-  // deviations as the first `count` of `rows` rows of a packed batch, and zeros in the columns
-  // beyond d; then `first` is a multiple of 96, as `last` is unless it is d. A column that is
-  // constant gives exact zeros if `shift` holds its value.
-  void (*moments)(const double* samples, std::ptrdiff_t count, std::ptrdiff_t d,
-                  const double* shift, std::ptrdiff_t first, std::ptrdiff_t last,
-                  std::ptrdiff_t rows, double* packed, double* mean, double* m2, double* m3,
-                  double* m4);
+  // Central moments of a block of `count` samples (count x d) after `shift` (d) has been taken off
+  // in float64: mean (of the shifted values) and the sums of the 2nd, 3rd and 4th powers of the
+  // deviations from it, d each. Where `packed` is not null it receives those deviations, packed. A
+  // column that is constant gives exact zeros if `shift` holds its value; one with a value that is
+  // not finite has a mean that is not.
+  void (*moments_f32)(const float* samples, std::ptrdiff_t count, std::ptrdiff_t d,
+                      const double* shift, double* packed, double* mean, double* m2, double* m3,
+                      double* m4);
+  void (*moments_f64)(const double* samples, std::ptrdiff_t count, std::ptrdiff_t d,
+                      const double* shift, double* packed, double* mean, double* m2, double* m3,
+                      double* m4);
 
   // Adds, column by column, the first four powers of rows - about to `sums`, four runs of `width`
   // numbers: those of the 1st powers, of the 2nd, the 3rd and the 4th. The rows are `stride` apart.
@@ -42,10 +42,10 @@ struct Kernels {
   void (*add_powers_f64)(const double* rows, std::ptrdiff_t count, std::ptrdiff_t stride,
                          std::ptrdiff_t width, const double* about, double* sums);
 
-  // Adds X^T X of a packed batch X of `rows` rows to the columns [first, last) of `comoment` (d x
-  // d, column-major), on and below the diagonal only (within the block [first, last) x [first,
-  // last) too). `first` is a multiple of 96, as `last` is unless it is d. Takes no memory. Fastest
-  // where `packed` is a multiple of 64 bytes.
+  // Adds X^T X of a packed block X of `rows` rows to the columns [first, last) of `comoment` (d x
+  // d, column-major), on and below the diagonal only (within [first, last) x [first, last) too).
+  // `first` is a multiple of 96, as `last` is unless it is d. Takes no memory. Fastest where
+  // `packed` is a multiple of 64 bytes.
   void (*rank_update)(const double* packed, std::ptrdiff_t rows, std::ptrdiff_t d,
                       std::ptrdiff_t first, std::ptrdiff_t last, double* comoment);
 

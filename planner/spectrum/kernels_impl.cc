@@ -40,69 +40,7 @@ constexpr Index kPanel = kVector * kVectors;
 using Vector = double __attribute__((vector_size(kVector * sizeof(double))));
 using InMemory =
     double __attribute__((vector_size(kVector * sizeof(double)), aligned(8), may_alias));
-static_assert(kPanel % kAcross == 0 && 96 % kPanel == 0);
-
-constexpr Index kTile = 48;  // columns whose sums stay in the first-level cache
-static_assert(96 % kTile == 0 && kTile % kPanel == 0);
-
-// The moments of one tile of `some` columns (kTile of them where kWhole, for the compiler), from
-// `column` on; all pointers but `packed` point at its first column. `padded` is d, rounded up.
-template <bool kWhole>
-void TileMoments(const double* samples, Index count, Index d, const double* shift, Index some,
-                 Index rows, double* packed, Index column, Index padded, double* mean, double* m2,
-                 double* m3, double* m4) {
-  const Index width = kWhole ? kTile : some;
-  double sum[kTile] = {}, offset[kTile] = {};
-  for (Index c = 0; c < width; ++c) offset[c] = shift[c];
-  for (Index r = 0; r < count; ++r) {
-    const double* row = samples + r * d;
-    for (Index c = 0; c < width; ++c) sum[c] += row[c] - offset[c];
-  }
-  double centre[kTile] = {}, second[kTile] = {}, third[kTile] = {}, fourth[kTile] = {};
-  for (Index c = 0; c < width; ++c) centre[c] = sum[c] / static_cast<double>(count);
-  for (Index r = 0; r < count; ++r) {
-    const double* row = samples + r * d;
-    double deviation[kTile];
-    if (!kWhole) {
-      for (Index c = width; c < kTile; ++c) deviation[c] = 0;
-    }
-    for (Index c = 0; c < width; ++c) {
-      const double x = (row[c] - offset[c]) - centre[c];
-      const double square = x * x;
-      deviation[c] = x;
-      second[c] += square;
-      third[c] += square * x;
-      fourth[c] += square * square;
-    }
-    if (packed == nullptr) continue;
-    const Index block = r / kPackedRows, first = block * kPackedRows;
-    const Index height = rows - first < kPackedRows ? rows - first : kPackedRows;
-    double* out = packed + first * padded + column * height + (r - first) * kPanel;
-    for (Index c = 0; c < kTile && column + c < padded; c += kPanel, out += height * kPanel) {
-      for (Index k = 0; k < kPanel; ++k) out[k] = deviation[c + k];
-    }
-  }
-  for (Index c = 0; c < width; ++c) {
-    mean[c] = centre[c];
-    m2[c] = second[c];
-    m3[c] = third[c];
-    m4[c] = fourth[c];
-  }
-}
-
-void Moments(const double* samples, Index count, Index d, const double* shift, Index first,
-             Index last, Index rows, double* packed, double* mean, double* m2, double* m3,
-             double* m4) {
-  const Index padded = (d + kPanel - 1) / kPanel * kPanel;
-  for (Index c = first; c < last; c += kTile) {
-    const auto tile = last - c < kTile ? TileMoments<false> : TileMoments<true>;
-    tile(samples + c, count, d, shift + c, last - c, rows, packed, c, padded, mean + c, m2 + c,
-         m3 + c, m4 + c);
-  }
-}
-
-// Columns whose sums stay in registers: as many as one line of the cache holds, or more.
-constexpr Index kSumVectors = 2;
+static_assert(kPanel % kAcross == 0 && 96 % kPanel == 0 && 96 % kAcross == 0);
 
 using NarrowInMemory =
     float __attribute__((vector_size(kVector * sizeof(float)), aligned(4), may_alias));
@@ -111,6 +49,65 @@ inline Vector Wide(const float* values) {
   return __builtin_convertvector(*reinterpret_cast<const NarrowInMemory*>(values), Vector);
 }
 inline Vector Wide(const double* values) { return *reinterpret_cast<const InMemory*>(values); }
+
+// The moments of kPanel columns; the rows are `stride` apart, everything else stands side by side.
+template <typename T>
+void PanelMoments(const T* samples, Index count, Index stride, const double* shift, double* packed,
+                  double* mean, double* m2, double* m3, double* m4) {
+  Vector offset[kVectors], centre[kVectors] = {};
+  for (Index v = 0; v < kVectors; ++v) offset[v] = Wide(shift + v * kVector);
+  const T* row = samples;
+  for (Index r = 0; r < count; ++r, row += stride) {
+    for (Index v = 0; v < kVectors; ++v) centre[v] += Wide(row + v * kVector) - offset[v];
+  }
+  for (Index v = 0; v < kVectors; ++v) centre[v] /= static_cast<double>(count);
+  Vector second[kVectors] = {}, third[kVectors] = {}, fourth[kVectors] = {};
+  row = samples;
+  for (Index r = 0; r < count; ++r, row += stride) {
+    for (Index v = 0; v < kVectors; ++v) {
+      const Vector x = (Wide(row + v * kVector) - offset[v]) - centre[v], square = x * x;
+      second[v] += square;
+      third[v] += square * x;
+      fourth[v] += square * square;
+      if (packed != nullptr) *reinterpret_cast<InMemory*>(packed + r * kPanel + v * kVector) = x;
+    }
+  }
+  for (Index v = 0; v < kVectors; ++v) {
+    *reinterpret_cast<InMemory*>(mean + v * kVector) = centre[v];
+    *reinterpret_cast<InMemory*>(m2 + v * kVector) = second[v];
+    *reinterpret_cast<InMemory*>(m3 + v * kVector) = third[v];
+    *reinterpret_cast<InMemory*>(m4 + v * kVector) = fourth[v];
+  }
+}
+
+template <typename T>
+void Moments(const T* samples, Index count, Index d, const double* shift, double* packed,
+             double* mean, double* m2, double* m3, double* m4) {
+  const Index whole = d / kPanel * kPanel, rest = d - whole;
+  const auto panel_of = [&](Index c) { return packed == nullptr ? nullptr : packed + c * count; };
+  for (Index c = 0; c < whole; c += kPanel) {
+    PanelMoments(samples + c, count, d, shift + c, panel_of(c), mean + c, m2 + c, m3 + c, m4 + c);
+  }
+  if (rest == 0) return;
+  // The last columns, filled up with zeros.
+  T copy[kPackedRows * kPanel];
+  double from[kPanel] = {}, out[4][kPanel];
+  for (Index r = 0; r < count; ++r) {
+    const T* row = samples + r * d + whole;
+    for (Index c = 0; c < kPanel; ++c) copy[r * kPanel + c] = c < rest ? row[c] : T{0};
+  }
+  for (Index c = 0; c < rest; ++c) from[c] = shift[whole + c];
+  PanelMoments(copy, count, kPanel, from, panel_of(whole), out[0], out[1], out[2], out[3]);
+  for (Index c = 0; c < rest; ++c) {
+    mean[whole + c] = out[0][c];
+    m2[whole + c] = out[1][c];
+    m3[whole + c] = out[2][c];
+    m4[whole + c] = out[3][c];
+  }
+}
+
+// Columns whose sums stay in registers: as many as one line of the cache holds, or more.
+constexpr Index kSumVectors = 2;
 
 template <typename T>
 void AddPowers(const T* rows, Index count, Index stride, Index width, const T* about,
@@ -189,31 +186,26 @@ inline void Product(const double* a, const double* b, Index height, double* out)
 
 void RankUpdate(const double* packed, Index rows, Index d, Index first, Index last,
                 double* comoment) {
-  const Index padded = (d + kPanel - 1) / kPanel * kPanel;
   double tile[kPanel * kAcross];
-  for (Index r = 0; r < rows; r += kPackedRows) {
-    const Index height = rows - r < kPackedRows ? rows - r : kPackedRows;
-    const double* block = packed + r * padded;
-    for (Index i = first; i < d; i += kPanel) {
-      // The columns up to the diagonal's, of those that are wanted.
-      const Index end = i + kPanel < last ? i + kPanel : last;
-      for (Index j = first; j < end; j += kAcross) {
-        const Index panel = j / kPanel * kPanel;
-        // The sums that the product is added to: they arrive while it is computed.
-        for (Index n = 0; n < kAcross && j + n < end; ++n) {
-          const double* column = comoment + (j + n) * d + i;
-          for (Index k = 0; k < kPanel + 8; k += 8) __builtin_prefetch(column + k, 1, 3);
-        }
-        Product(block + i * height, block + panel * height + (j - panel), height, tile);
-        for (Index n = 0; n < kAcross && j + n < end; ++n) {
-          double* column = comoment + (j + n) * d;
-          const double* sums = tile + n * kPanel;
-          if (i >= j + n && i + kPanel <= d) {
-            for (Index k = 0; k < kPanel; ++k) column[i + k] += sums[k];
-          } else {
-            for (Index k = j + n > i ? j + n - i : 0; k < kPanel && i + k < d; ++k) {
-              column[i + k] += sums[k];
-            }
+  for (Index i = first; i < d; i += kPanel) {
+    // The columns up to the diagonal's, of those that are wanted.
+    const Index end = i + kPanel < last ? i + kPanel : last;
+    for (Index j = first; j < end; j += kAcross) {
+      const Index panel = j / kPanel * kPanel;
+      // The sums that the product is added to: they arrive while it is computed.
+      for (Index n = 0; n < kAcross && j + n < end; ++n) {
+        const double* column = comoment + (j + n) * d + i;
+        for (Index k = 0; k < kPanel + 8; k += 8) __builtin_prefetch(column + k, 1, 3);
+      }
+      Product(packed + i * rows, packed + panel * rows + (j - panel), rows, tile);
+      for (Index n = 0; n < kAcross && j + n < end; ++n) {
+        double* column = comoment + (j + n) * d;
+        const double* sums = tile + n * kPanel;
+        if (i >= j + n && i + kPanel <= d) {
+          for (Index k = 0; k < kPanel; ++k) column[i + k] += sums[k];
+        } else {
+          for (Index k = j + n > i ? j + n - i : 0; k < kPanel && i + k < d; ++k) {
+            column[i + k] += sums[k];
           }
         }
       }
@@ -270,10 +262,18 @@ bool Multiply(const double* samples, Index count, Index d, const double* matrix,
   }
 }
 
-constexpr Kernels kTable = {
-    MERGEPLAN_KERNELS_NAME,     kPanel,     Moments,        AddPowers<float>,
-    AddPowers<double>,          RankUpdate, SymmetricEigen, MultiplyTransposed<float>,
-    MultiplyTransposed<double>, Accumulate, Multiply};
+constexpr Kernels kTable = {MERGEPLAN_KERNELS_NAME,
+                            kPanel,
+                            Moments<float>,
+                            Moments<double>,
+                            AddPowers<float>,
+                            AddPowers<double>,
+                            RankUpdate,
+                            SymmetricEigen,
+                            MultiplyTransposed<float>,
+                            MultiplyTransposed<double>,
+                            Accumulate,
+                            Multiply};
 
 }  // namespace
 

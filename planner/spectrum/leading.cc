@@ -181,7 +181,7 @@ TimesCovariance TimesCovarianceOfData(
     if (source->dimensions() != d) {
       return absl::DataLossError("a later pass found samples of another shape; run it again");
     }
-    BatchReader reader(*source, static_cast<int>(d), threads);
+    BatchReader<double> reader(*source, static_cast<int>(d), threads);
     std::vector<double> centred(static_cast<std::size_t>(reader.capacity() * d));
     std::vector<double> along(static_cast<std::size_t>(reader.capacity() * k));
     const double weight = multiply * multiply / static_cast<double>(samples - 1);

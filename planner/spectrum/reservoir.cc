@@ -11,7 +11,8 @@ RowReservoir::RowReservoir(int dimensions, std::int64_t capacity, std::uint64_t 
       capacity_(static_cast<std::size_t>(capacity)),
       seed_(seed) {}
 
-void RowReservoir::Add(absl::Span<const double> rows, int count) {
+template <typename T>
+void RowReservoir::AddRows(const T* rows, int count) {
   const PhiloxKey seed = {
       {static_cast<std::uint32_t>(seed_), static_cast<std::uint32_t>(seed_ >> 32)}};
   for (int r = 0; r < count; ++r, ++seen_) {
@@ -20,7 +21,7 @@ void RowReservoir::Add(absl::Span<const double> rows, int count) {
                                        static_cast<std::uint32_t>(number >> 32), 0, 0x726F7773u}},
                                      seed);
     const std::uint64_t key = std::uint64_t{words.w[0]} << 32 | words.w[1];
-    const double* row = rows.data() + static_cast<std::size_t>(r) * d_;
+    const T* row = rows + static_cast<std::size_t>(r) * d_;
     if (keys_.size() < capacity_) {
       keys_.emplace_back(key, keys_.size());
       std::push_heap(keys_.begin(), keys_.end());
@@ -33,6 +34,9 @@ void RowReservoir::Add(absl::Span<const double> rows, int count) {
     }
   }
 }
+
+void RowReservoir::Add(absl::Span<const float> rows, int count) { AddRows(rows.data(), count); }
+void RowReservoir::Add(absl::Span<const double> rows, int count) { AddRows(rows.data(), count); }
 
 std::int64_t ReservoirCapacity(int dimensions) {
   return std::max<std::int64_t>(16, (std::int64_t{1} << 23) / dimensions);

@@ -17,6 +17,7 @@ class RowReservoir {
   RowReservoir(int dimensions, std::int64_t capacity, std::uint64_t seed);
 
   // count x d values.
+  void Add(absl::Span<const float> rows, int count);
   void Add(absl::Span<const double> rows, int count);
 
   std::int64_t seen() const { return seen_; }
@@ -25,6 +26,9 @@ class RowReservoir {
   std::vector<double> TakeRows() { return std::move(rows_); }
 
  private:
+  template <typename T>
+  void AddRows(const T* rows, int count);
+
   std::size_t d_, capacity_;
   std::uint64_t seed_;
   std::int64_t seen_ = 0;

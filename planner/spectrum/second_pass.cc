@@ -26,7 +26,7 @@ absl::StatusOr<SecondPass> RunSecondPass(const std::vector<double>& vectors, con
   const std::vector<float> directions(vectors.begin(), vectors.end());
   MomentAccumulator along_pca(k, /*with_covariance=*/false, threads, kernels);
   MomentAccumulator along_dct(d, /*with_covariance=*/false, threads, kernels);
-  BatchReader reader(source, d, threads);
+  BatchReader<double> reader(source, d, threads);
   std::vector<double> widened(static_cast<std::size_t>(reader.capacity()) * d);
   std::vector<float> centred(directions.empty() ? 0 : widened.size()),
       projected(static_cast<std::size_t>(reader.capacity()) * static_cast<std::size_t>(k));

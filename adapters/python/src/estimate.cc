@@ -131,7 +131,7 @@ SpectrumValue FromArrays(const nb::callable& open, const EstimateArguments& argu
   if (arguments.second_pass) options.reopen = open_again;
   options.stop = StopOnSignals(raised);
   if (!progress.is_none()) {
-    options.observe = [&](absl::Span<const double>, int count) {
+    options.observe = [&](const Rows&, int count) {
       const nb::gil_scoped_acquire lock;
       if (raised.error) return;
       try {

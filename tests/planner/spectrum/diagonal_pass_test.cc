@@ -11,8 +11,6 @@
 
 #include "absl/base/casts.h"
 #include "absl/strings/str_cat.h"
-#include "planner/base/file.h"
-#include "planner/data/npy.h"
 #include "planner/spectrum/merge.h"
 #include "tests/planner/spectrum/estimates.h"
 
@@ -20,17 +18,6 @@ namespace mergeplan {
 namespace {
 
 using ::testing::HasSubstr;
-
-template <typename T>
-std::string WriteNpy(const std::string& descr, const std::vector<std::int64_t>& shape,
-                     const std::vector<T>& values) {
-  static int number = 0;
-  const std::string path = absl::StrCat(::testing::TempDir(), "diagonal ", ++number, ".npy");
-  std::string bytes = NpyHeaderBytes(descr, shape);
-  bytes.append(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T));
-  EXPECT_TRUE(WriteFileAtomically(path, bytes).ok());
-  return path;
-}
 
 DiagonalMoments Moments(const std::string& path, int d, int threads = 2,
                         const Kernels& kernels = BestKernels()) {

@@ -3,9 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <random>
+#include <variant>
 
 #include "absl/strings/match.h"
 #include "tests/planner/spectrum/estimates.h"
@@ -136,6 +138,66 @@ TEST(EstimateSpectrum, DoesNotDependOnBatchesNorThreads) {
       EXPECT_TRUE(*pieces == *whole) << "batch " << batch << " threads " << threads;
     }
   }
+}
+
+// Values of a plain file that float holds are summed from floats, all others from doubles: whatever
+// the type, the numbers are those of a stream of doubles.
+TEST(EstimateSpectrum, IsTheSameFromFloatsOfAFileAsFromDoubles) {
+  constexpr int n = 3000, d = 29;
+  const std::vector<double> values = Correlated(n, d, 1e6, 3, 5);
+  const std::vector<float> narrow(values.begin(), values.end());
+  const auto stream = Estimate(values, {d});
+  ASSERT_TRUE(stream.ok()) << stream.status();
+  for (const std::string& path :
+       {WriteNpy("<f4", {n, d}, narrow), WriteNpy("<f8", {n, d}, values)}) {
+    const auto source = OpenSamples(path, {});
+    ASSERT_TRUE(source.ok()) << source.status();
+    ASSERT_NE((*source)->row_file(), nullptr);
+    EstimateOptions options;
+    int seen = 0;
+    options.observe = [&](const Rows& rows, int count) {
+      EXPECT_EQ(std::holds_alternative<absl::Span<const float>>(rows),
+                (*source)->row_file()->fits_float());
+      std::visit(
+          [&](const auto of) {
+            for (std::size_t k = 0; k < of.size(); ++k) ASSERT_EQ(of[k], values[seen * d + k]);
+          },
+          rows);
+      seen += count;
+    };
+    const auto found = EstimateSpectrum(**source, options);
+    ASSERT_TRUE(found.ok()) << found.status();
+    EXPECT_EQ(seen, n);
+    EXPECT_EQ(found->mean, stream->mean);
+    EXPECT_EQ(found->covariance, stream->covariance);
+    EXPECT_EQ(found->diagonal.kurtosis, stream->diagonal.kurtosis);
+  }
+}
+
+// From the batch with such a value on the source is asked, which leaves the sample out.
+TEST(EstimateSpectrum, LeavesSamplesOutThatAreNotFiniteWhereverTheyLie) {
+  constexpr int n = 9000, d = 3;
+  std::vector<double> values = Correlated(n, d, -2, 1, 6), kept;
+  std::vector<float> narrow(values.begin(), values.end());
+  const std::vector<int> bad = {0, 8063, 8064, n - 1};
+  for (int r = 0; r < n; ++r) {
+    if (std::find(bad.begin(), bad.end(), r) != bad.end()) {
+      narrow[r * d + r % d] = std::nanf("");
+    } else {
+      kept.insert(kept.end(), values.begin() + r * d, values.begin() + (r + 1) * d);
+    }
+  }
+  SamplesOptions skip;
+  skip.skip_nonfinite = true;
+  const auto source = OpenSamples(WriteNpy("<f4", {n, d}, narrow), skip);
+  ASSERT_TRUE(source.ok()) << source.status();
+  const auto found = EstimateSpectrum(**source, {});
+  ASSERT_TRUE(found.ok()) << found.status();
+  const auto expected = Estimate(kept, {d});
+  ASSERT_TRUE(expected.ok());
+  EXPECT_EQ(found->skipped, 4);
+  EXPECT_EQ(found->mean, expected->mean);
+  EXPECT_EQ(found->covariance, expected->covariance);
 }
 
 TEST(EstimateSpectrum, PrincipalDirectionsTurnTheCovarianceToADiagonal) {

@@ -4,9 +4,15 @@
 #include <cstdint>
 #include <memory>
 #include <random>
+#include <string>
 #include <utility>
 #include <vector>
 
+#include <gtest/gtest.h>
+
+#include "absl/strings/str_cat.h"
+#include "planner/base/file.h"
+#include "planner/data/npy.h"
 #include "planner/spectrum/estimate.h"
 #include "tests/planner/spectrum/memory_source.h"
 
@@ -24,6 +30,23 @@ inline EstimateOptions WithSecondPass(const std::vector<double>& values,
   EstimateOptions options;
   options.reopen = [=] { return std::make_unique<MemorySource>(values, shape); };
   return options;
+}
+
+inline int NextNumber() {
+  static int number = 0;
+  return ++number;
+}
+
+// A file of its own in the folder for tests.
+template <typename T>
+std::string WriteNpy(const std::string& descr, const std::vector<std::int64_t>& shape,
+                     const std::vector<T>& values) {
+  const std::string path =
+      absl::StrCat(::testing::TempDir(), "samples ", NextNumber(), ".npy");
+  std::string bytes = NpyHeaderBytes(descr, shape);
+  bytes.append(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T));
+  EXPECT_TRUE(WriteFileAtomically(path, bytes).ok());
+  return path;
 }
 
 // n samples of d correlated values: skewed factors, mixed, moved by `mean`.

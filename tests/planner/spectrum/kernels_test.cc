@@ -92,53 +92,67 @@ TEST(BestKernels, AreTheFastestUsable) {
   EXPECT_EQ(&BestKernels(), expected);
 }
 
-// Sizes around panels, tiles and blocks of rows; all of it, and by columns.
-TEST(Kernels, AddProductsOfPackedBatchesAsThePlainLoopsDo) {
+template <typename T>
+void ExpectProductsOfPlainLoops(const Kernels& kernels,
+                                void (*moments)(const T*, std::ptrdiff_t, std::ptrdiff_t,
+                                                const double*, double*, double*, double*, double*,
+                                                double*)) {
   std::mt19937_64 random(2);
   std::normal_distribution<double> normal;
-  for (const Kernels* kernels : {&BaselineKernels(), X8664V3Kernels(), X8664V4Kernels()}) {
-    if (kernels == nullptr) continue;
-    EXPECT_EQ(96 % kernels->panel, 0);
-    for (const auto& [n, d] : {std::pair(1, 1),
-                               {2, 3},
-                               {191, 5},
-                               {192, 48},
-                               {193, 97},
-                               {400, 203},
-                               {385, 24},
-                               {50, 96},
-                               {7, 192}}) {
-      for (const int bridge : {0, 1}) {
-        const std::ptrdiff_t rows = n + bridge, panel = kernels->panel;
-        const std::ptrdiff_t padded = (d + panel - 1) / panel * panel;
-        std::vector<double> x(n * d), shift(d, 0.25), mean(d), m2(d), m3(d), m4(d);
-        for (double& v : x) v = normal(random);
-        // Every place is written, but for the last row where there is one more.
-        std::vector<double> packed(rows * padded, bridge ? 0.0 : std::nan(""));
-        std::vector<double> sums(d * d, 1.0);
-        for (int first = 0; first < d; first += 96) {
-          kernels->moments(x.data(), n, d, shift.data(), first, std::min(d, first + 96), rows,
-                           packed.data(), mean.data(), m2.data(), m3.data(), m4.data());
-        }
-        for (int first = 0; first < d; first += 96) {
-          kernels->rank_update(packed.data(), rows, d, first, std::min(d, first + 96), sums.data());
-        }
-        for (int j = 0; j < d; ++j) {
-          for (int i = 0; i < d; ++i) {
-            double plain = 1;
-            for (int r = 0; i >= j && r < n; ++r) {
-              plain += (x[r * d + i] - 0.25 - mean[i]) * (x[r * d + j] - 0.25 - mean[j]);
-            }
-            ASSERT_NEAR(sums[j * d + i], plain, 1e-12 * n)
-                << kernels->name << " " << n << " x " << d << " at " << i << ", " << j;
-          }
-          double m = 0;
-          for (int r = 0; r < n; ++r) m += x[r * d + j] - 0.25;
-          ASSERT_NEAR(mean[j], m / n, 1e-14);
-          ASSERT_NEAR(m2[j], sums[j * d + j] - 1, 1e-12 * n);
-        }
+  EXPECT_EQ(96 % kernels.panel, 0);
+  // Sizes around panels and tiles; all of it, and by columns.
+  for (const auto& [n, d] : {std::pair(1, 1),
+                             {2, 3},
+                             {191, 5},
+                             {192, 48},
+                             {113, 97},
+                             {40, 203},
+                             {85, 24},
+                             {50, 96},
+                             {7, 192}}) {
+    const std::ptrdiff_t panel = kernels.panel, padded = (d + panel - 1) / panel * panel;
+    std::vector<T> x(n * d);
+    std::vector<double> shift(d, 0.25), mean(d), m2(d), m3(d), m4(d), other(d);
+    for (T& v : x) v = static_cast<T>(normal(random));
+    // Every place is written.
+    std::vector<double> packed(n * padded, std::nan("")), sums(d * d, 1.0);
+    moments(x.data(), n, d, shift.data(), packed.data(), mean.data(), m2.data(), m3.data(),
+            m4.data());
+    for (int first = 0; first < d; first += 96) {
+      kernels.rank_update(packed.data(), n, d, first, std::min(d, first + 96), sums.data());
+    }
+    const auto deviation = [&](int r, int i) {
+      return static_cast<double>(x[r * d + i]) - 0.25 - mean[i];
+    };
+    for (int j = 0; j < d; ++j) {
+      double m = 0, third = 0, fourth = 0;
+      for (int r = 0; r < n; ++r) {
+        m += static_cast<double>(x[r * d + j]) - 0.25;
+        third += std::pow(deviation(r, j), 3);
+        fourth += std::pow(deviation(r, j), 4);
+      }
+      ASSERT_NEAR(mean[j], m / n, 1e-14);
+      ASSERT_NEAR(m2[j], sums[j * d + j] - 1, 1e-12 * n);
+      ASSERT_NEAR(m3[j], third, 1e-12 * n);
+      ASSERT_NEAR(m4[j], fourth, 1e-12 * n);
+      for (int i = 0; i < d; ++i) {
+        double plain = 1;
+        for (int r = 0; i >= j && r < n; ++r) plain += deviation(r, i) * deviation(r, j);
+        ASSERT_NEAR(sums[j * d + i], plain, 1e-12 * n)
+            << kernels.name << " " << n << " x " << d << " at " << i << ", " << j;
       }
     }
+    // Without a place for the deviations the moments are the same.
+    moments(x.data(), n, d, shift.data(), nullptr, other.data(), m2.data(), m3.data(), m4.data());
+    EXPECT_EQ(other, mean);
+  }
+}
+
+TEST(Kernels, AddProductsOfPackedBlocksAsThePlainLoopsDo) {
+  for (const Kernels* kernels : {&BaselineKernels(), X8664V3Kernels(), X8664V4Kernels()}) {
+    if (kernels == nullptr) continue;
+    ExpectProductsOfPlainLoops<float>(*kernels, kernels->moments_f32);
+    ExpectProductsOfPlainLoops<double>(*kernels, kernels->moments_f64);
   }
 }
 
