@@ -64,6 +64,19 @@ struct Entry {
   absl::Status status;
 };
 
+// A row of the result, before and after it has been trained.
+struct PlannedRow {
+  BenchRow row;
+  std::shared_ptr<const BenchCase> prepared;  // null: row.error says why
+  std::optional<std::size_t> same_as;         // an earlier row that is the same training
+};
+
+// A plan of as many merges as BOOT has is given the same under both budgets.
+bool TotalIsPerMerge(const BenchCase& prepared) {
+  const Plan& plan = prepared.document().plan;
+  return plan.size() == plan.teacher_steps() - plan.student_steps();
+}
+
 // progressive:factor=4 -> the arguments of a run of it. A path may hold colons: only what follows a
 // colon and has the form NAME=VALUE is a parameter.
 DistillArguments ArgumentsFor(const BenchArguments& arguments, const std::string& strategy) {
@@ -246,11 +259,15 @@ absl::StatusOr<BenchResult> RunBench(const BenchArguments& asked, const BenchWat
 
   MP_ASSIGN_OR_RETURN(const BenchSpeed speed, first->Probe());
   forecast.seconds = 0;
-  std::vector<std::pair<BenchRow, std::shared_ptr<const BenchCase>>> rows;
+  std::vector<PlannedRow> rows;
   for (const bool total : {false, true}) {
     if (!(total ? budget.total : budget.per_merge)) continue;
-    for (const Entry& entry : entries) {
+    for (std::size_t k = 0; k < entries.size(); ++k) {
+      const Entry& entry = entries[k];
       std::shared_ptr<const BenchCase> prepared = entry.prepared;
+      std::optional<std::size_t> same_as;
+      if (prepared != nullptr && total && budget.per_merge && TotalIsPerMerge(*prepared))
+        same_as = k;
       if (prepared != nullptr && total) {
         MP_ASSIGN_OR_RETURN(prepared, prepared->WithTotalBudget());
       }
@@ -259,15 +276,16 @@ absl::StatusOr<BenchResult> RunBench(const BenchArguments& asked, const BenchWat
       row.strategy = entry.label;
       row.total_budget = total;
       if (prepared == nullptr) row.error = std::string(entry.status.message());
-      forecast.runs += prepared != nullptr ? arguments.trials : 0;
-      forecast.updates += row.updates * arguments.trials;
-      forecast.teacher_calls += row.teacher_calls * arguments.trials;
-      if (prepared != nullptr) {
+      const int trials = prepared == nullptr || same_as ? 0 : arguments.trials;
+      forecast.runs += trials;
+      forecast.updates += row.updates * trials;
+      forecast.teacher_calls += row.teacher_calls * trials;
+      if (trials > 0) {
         const BenchNeeds needs = prepared->Needs(speed);
-        forecast.seconds += needs.seconds * arguments.trials;
+        forecast.seconds += needs.seconds * trials;
         forecast.snapshot_bytes = std::max(forecast.snapshot_bytes, needs.snapshot_bytes);
       }
-      rows.emplace_back(std::move(row), std::move(prepared));
+      rows.push_back({std::move(row), std::move(prepared), same_as});
     }
   }
   if (first->shared_updates() > 0) {
@@ -282,8 +300,11 @@ absl::StatusOr<BenchResult> RunBench(const BenchArguments& asked, const BenchWat
     result.features = judge->features_name();
     MP_ASSIGN_OR_RETURN(result.teacher_samples, first->JudgeTeacher(watch));
   }
-  for (auto& [row, prepared] : rows) {
-    if (prepared != nullptr) {
+  for (auto& [row, prepared, same_as] : rows) {
+    if (same_as) {
+      row = result.rows[*same_as];
+      row.total_budget = true;
+    } else if (prepared != nullptr) {
       const absl::Status status = prepared->Run(arguments.trials, watch, &row);
       if (absl::IsCancelled(status) && watch.stop()) {
         result.stopped = true;

@@ -47,8 +47,8 @@ struct BenchResult {
 // Trains every strategy on the same question with the same seeds. A strategy that fails is a row
 // with its error; the others go on. Under the budget "per-merge" every merge makes `iterations`
 // updates; under "total" a plan of M merges makes round(iterations (T-N)/M) each, which is what
-// BOOT spends in all. The plan is made for the first and is the same under both. Misuse for options
-// that make no sense.
+// BOOT spends in all. The plan is made for the first and is the same under both; one of as many
+// merges as BOOT has is trained once for both. Misuse for options that make no sense.
 absl::StatusOr<BenchResult> RunBench(const BenchArguments& arguments, const BenchWatch& watch);
 
 }  // namespace mergeplan
