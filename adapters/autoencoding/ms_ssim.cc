@@ -11,12 +11,12 @@
 #include <cmath>
 
 #include "absl/strings/str_cat.h"
+#include "adapters/autoencoding/options.h"
 
 namespace mergeplan::autoencoding {
 namespace {
 
 constexpr double kWeights[] = {0.0448, 0.2856, 0.3001, 0.2363, 0.1333};
-constexpr int kMostScales = 5;
 constexpr std::int64_t kWide = 11, kNarrow = 7;
 constexpr double kC1 = 0.01 * 0.01, kC2 = 0.03 * 0.03;
 

@@ -16,7 +16,7 @@ using TextMap = std::map<std::string, std::string>;
 
 constexpr char kMsSsimWord[] = "ms-ssim", kSquaredWord[] = "squared";
 constexpr char kAuto[] = "auto";
-constexpr int kLargestWindow = 101, kMostScales = 5;
+constexpr int kLargestWindow = 101;
 
 absl::Status Wrong(const std::string& option, const std::string& text,
                    const std::string& expected) {

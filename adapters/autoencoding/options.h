@@ -8,6 +8,9 @@
 
 namespace mergeplan::autoencoding {
 
+// Of the multiscale structural similarity: as many weights as its paper has.
+inline constexpr int kMostScales = 5;
+
 enum class LossKind {
   kMsSsim,   // 1 - MS-SSIM
   kSquared,  // mean squared error of values in [-1, 1]
