@@ -103,12 +103,7 @@ TEST_F(JudgedBench, SamplesAreComparedAndDrawn) {
   EXPECT_EQ(json["rows"][1]["error_by_level"].size(), 2u);
   EXPECT_EQ(json["rows"][1]["error_by_level"][1]["from"], 3);
   EXPECT_EQ(json["rows"][1]["error_by_level"][1]["to"], 0);
-  // BOOT is the same under both budgets, also in what is seen.
-  EXPECT_EQ(json["rows"][1]["samples"]["frechet_distance"],
-            json["rows"][3]["samples"]["frechet_distance"]);
-  EXPECT_EQ(*ReadFile(File("a bench/boot-per-merge.png")),
-            *ReadFile(File("a bench/boot-total.png")));
-  EXPECT_NE(*ReadFile(File("a bench/boot-total.png")), *ReadFile(File("a bench/teacher.png")));
+  EXPECT_NE(*ReadFile(File("a bench/boot-per-merge.png")), *ReadFile(File("a bench/teacher.png")));
   const std::string page = *ReadFile(File("a bench/bench.html"));
   EXPECT_THAT(page, AllOf(HasSubstr("data:image/png;base64,"), HasSubstr("not Inception"),
                           HasSubstr("Samples from the same noise")));
