@@ -36,10 +36,11 @@ printf '%s\n' 'format = 1' "encoder = \"$WEIGHTS/encoder.ts\"" "decoder = \"$WEI
 "$PROGRAM" encode "$PICTURES" --vae vae.toml --size 128 --limit "${SAMPLES:-2000}" --part-samples 250 -o latents
 
 echo "== 2. analyze: per channel and by the cosine transform; by principal directions where there are samples enough"
-"$PROGRAM" analyze latents --basis dct --per-channel --no-gaussianity -o spectrum.toml --json >analysis.json
+"$PROGRAM" analyze latents --basis dct --per-channel --no-gaussianity -o spectrum.toml --report analysis.html --json \
+  >analysis.json
 "${PYTHON:-python3}" "$HERE/cut.py" latents middle.npy positions.npy
-"$PROGRAM" analyze middle.npy -o middle.toml --json >middle.json
-"$PROGRAM" analyze positions.npy -o positions.toml --json >positions.json
+"$PROGRAM" analyze middle.npy -o middle.toml --report middle.html --json >middle.json
+"$PROGRAM" analyze positions.npy -o positions.toml --report positions.html --json >positions.json
 "${PYTHON:-python3}" "$HERE/regimes.py" "all of a latent=analysis.json" "its middle, 4 x 4=middle.json" \
   "one position=positions.json" | tee regimes.md
 
@@ -65,4 +66,4 @@ done
 "$PROGRAM" decode teacher-latents.npz --vae vae.toml --dtype float32 -o teacher.npz -o teacher.png
 "$PROGRAM" decode latents --vae vae.toml --count 16 -o pictures.npz -o pictures.png
 "${PYTHON:-python3}" "$HERE/apart.py" teacher vanilla progressive boot consistency plan | tee apart.md
-echo "all of it: $OUT"
+echo "all of it: $OUT; reports: analysis.html, middle.html, positions.html"
