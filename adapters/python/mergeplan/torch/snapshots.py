@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import pickle
 import uuid
 from typing import Any, Iterable, Iterator
 
@@ -141,7 +142,9 @@ class Snapshots:
         try:
             values = torch.load(path, map_location="cpu", weights_only=not self._sharded())
         except Exception as error:  # whatever a damaged file makes of the reader
-            reason = str(error) or type(error).__name__
+            reason = (str(error) or type(error).__name__).splitlines()[0]
+            if isinstance(error, pickle.UnpicklingError):  # torch's words advise to run what the file says
+                reason = "it is damaged, or no file of weights"
             raise RuntimeError(f"{path}: snapshot {number} cannot be read back ({reason})") from error
         for name, tensor in own.items():
             if name not in values or values[name].shape != tensor.shape or values[name].dtype != tensor.dtype:
