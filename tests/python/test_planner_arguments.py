@@ -142,6 +142,11 @@ def test_from_latents(options, kind, words):
     refused(kind, words, lambda: Spectrum.from_latents(data, **options))
 
 
+def test_numpys_true_and_false_are_those():
+    assert Spectrum.from_latents(data, diagonal_only=np.True_).covariance is None
+    assert Spectrum.from_latents(data, diagonal_only=np.False_).covariance is not None
+
+
 @pytest.mark.parametrize("latents, words", [
     (None, "latents: is a NoneType"),
     ({"latents": data}, "latents: is a dict with the keys .'latents'.*pass the array under its key"),

@@ -42,6 +42,7 @@ def refused(words, call):
     (dict(init="x"), "init 'x' is unknown, expected one of child, teacher"),
     (dict(gamma=NAN), "gamma is nan, expected a positive number"),
     (dict(gamma="5"), "gamma is '5', expected a positive number"),
+    (dict(gamma=np.True_), "gamma is .*True.*, expected a positive number"),
     (dict(gamma=True), "gamma is True, expected a positive number"),
     (dict(shared=None), "shared is None, expected True or False"),
     (dict(fit_updates=-1), "fit_updates is -1"),

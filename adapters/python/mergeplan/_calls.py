@@ -56,6 +56,14 @@ class _Text(str):
     __repr__ = str.__str__
 
 
+def _signature(function):
+    """As nanobind has it, the defaults in their places."""
+    text, _, defaults = function.__nb_signature__[0]
+    for k, default in enumerate(defaults or ()):
+        text = text.replace(f"\\{k}", repr(default), 1)
+    return text
+
+
 def short(function, name):
     """`function` of the extension with short errors for calls that do not fit."""
     begin = f"{function.__name__}(): incompatible function arguments"
@@ -66,7 +74,7 @@ def short(function, name):
         except TypeError as error:
             if not str(error).startswith(begin):
                 raise
-        misfit(name, function.__nb_signature__[0][0], args, kwargs)
+        misfit(name, _signature(function), args, kwargs)
 
     for attribute in ("__name__", "__qualname__", "__doc__"):
         setattr(call, attribute, getattr(function, attribute, name))

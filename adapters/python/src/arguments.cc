@@ -32,8 +32,10 @@ std::string Shown(const nb::object& given) {
 }
 
 bool IsNumpyBool(const nb::object& given) {
-  const auto kind = std::string(nb::type_name(given.type()).c_str());
-  return kind == "numpy.bool_" || kind == "numpy.bool";
+  const nb::handle type = given.type();
+  const auto text = [&](const char* key) { return std::string(nb::str(type.attr(key)).c_str()); };
+  const std::string name = text("__name__");  // bool_ before numpy 2
+  return (name == "bool" || name == "bool_") && text("__module__") == "numpy";
 }
 
 bool IsBool(const nb::object& given) {

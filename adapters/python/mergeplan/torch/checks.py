@@ -25,7 +25,8 @@ def whole(what: str, value, least: int) -> int:
 def positive(what: str, value) -> float:
     """ValueError for what is no positive, finite number."""
     try:
-        number = math.nan if isinstance(value, (bool, str)) else float(value)
+        none = isinstance(value, (bool, str)) or type(value).__name__ in ("bool", "bool_")  # numpy's two names
+        number = math.nan if none else float(value)
     except (TypeError, ValueError):
         number = math.nan
     if not (number > 0 and math.isfinite(number)):
