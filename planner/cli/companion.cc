@@ -86,10 +86,21 @@ std::string PathOf(std::string_view program) {
   return (self.parent_path().parent_path() / "libexec" / "mergeplan" / program).string();
 }
 
-// Of a command that a signal ended before it looked after signals.
-int CodeOfAStart(const Companion& companion, const std::vector<std::string>& words) {
-  if (!companion.fails_without_work) return kStopped;
-  return std::find(words.begin(), words.end(), "--resume") != words.end() ? kStopped : kFailed;
+// Says that a signal ended the child before it looked after signals, which a training does before
+// it writes anything.
+int StoppedAtItsStart(const Companion& companion, const std::vector<std::string>& words,
+                      const ChildOptions& options, int signal) {
+  const bool resumes = std::find(words.begin(), words.end(), "--resume") != words.end();
+  if (companion.fails_without_work && !resumes) {
+    std::fprintf(stderr,
+                 "mergeplan %s: stopped by a signal before the training began; nothing was "
+                 "written, run the same command again\n",
+                 options.called.c_str());
+    return kFailed;
+  }
+  std::fprintf(stderr, "mergeplan %s: stopped by signal %d (%s); %s\n", options.called.c_str(),
+               signal, ::strsignal(signal), std::string(options.after_signal).c_str());
+  return kStopped;
 }
 
 }  // namespace
@@ -195,9 +206,7 @@ int RunChild(const Companion& companion, const std::vector<std::string>& words,
   }
   const int signal = WTERMSIG(status);
   if ((signal == SIGINT || signal == SIGTERM) && !said(kCatchesSignals)) {
-    std::fprintf(stderr, "mergeplan %s: stopped by signal %d (%s); %s\n", command.c_str(), signal,
-                 ::strsignal(signal), std::string(options.after_signal).c_str());
-    return CodeOfAStart(companion, words);
+    return StoppedAtItsStart(companion, words, options, signal);
   }
   std::fprintf(stderr,
                "mergeplan %s: %s was ended by signal %d (%s) before it could stop by itself; %s\n",

@@ -78,9 +78,12 @@ TEST(Companion, AStopWhileItStartsIsAStop) {
     // Of a run that had not begun there is nothing to use.
     const Outcome distill = RunMergeplan("distill", Libexec("mergeplan-torch", script));
     EXPECT_EQ(distill.code, 1) << signal;
-    EXPECT_THAT(distill.err, AllOf(HasSubstr("mergeplan distill: stopped by signal"),
-                                   Not(HasSubstr("before it could"))));
-    EXPECT_EQ(RunMergeplan("distill --resume -o x", Libexec("mergeplan-torch", script)).code, 3);
+    EXPECT_THAT(distill.err,
+                AllOf(HasSubstr("mergeplan distill: stopped by a signal before the training began"),
+                      HasSubstr("nothing was written, run the same command again")));
+    const Outcome again = RunMergeplan("distill --resume -o x", Libexec("mergeplan-torch", script));
+    EXPECT_EQ(again.code, 3) << signal;
+    EXPECT_THAT(again.err, HasSubstr("go on with --resume"));
   }
   EXPECT_EQ(RunMergeplan("bench", Libexec("mergeplan-torch", "kill -9 $$")).code, 1);
 }
