@@ -3,6 +3,8 @@
 #include <csignal>
 #include <ctime>
 
+#include "planner/base/finished.h"
+
 namespace mergeplan {
 namespace {
 
@@ -35,6 +37,7 @@ void StopOnSignals() {
   sigemptyset(&action.sa_mask);
   sigaction(SIGINT, &action, nullptr);
   sigaction(SIGTERM, &action, nullptr);
+  TellCatchesSignals();
 }
 
 bool StopRequested() { return stop_requested != 0; }

@@ -58,7 +58,7 @@ Command MakeSpectrum(CLI::App& top);  // spectrum merge
 
 // Commands of which a program in libexec/mergeplan does the work: `distill` and `plugins`. Replaces
 // argv[0] and gives the child's exit code; a child that a signal ended is kFailed with a line that
-// says so.
+// says so, or, where that was Ctrl-C or SIGTERM before it looked after signals itself, kStopped.
 struct Companion {
   std::string_view command;       // "distill"
   std::string_view program;       // "mergeplan-torch"
@@ -66,6 +66,9 @@ struct Companion {
   std::string_view help;          // for the list of commands
   std::string_view comes_with;    // which builds have it
   std::string_view after_signal;  // what to do when a signal has ended it
+  // Is it kFailed, not kStopped, where it is stopped before there is anything to use or to go on
+  // with?
+  bool fails_without_work = false;
 };
 const Companion* FindCompanion(std::string_view command);
 absl::Span<const Companion> Companions();

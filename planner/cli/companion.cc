@@ -3,6 +3,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
@@ -24,7 +25,8 @@ constexpr Companion kCompanions[] = {
     {"distill", "mergeplan-torch", true,
      "Execute a plan or strategy against a teacher (needs LibTorch)",
      "builds that have LibTorch (preset \"release\")",
-     "if the folder of the run has a run.toml, go on with --resume, else run the command again"},
+     "if the folder of the run has a run.toml, go on with --resume, else run the command again",
+     true},
     {"bench", "mergeplan-torch", true,
      "Train several strategies and compare predicted with achieved (needs LibTorch)",
      "builds that have LibTorch (preset \"release\")",
@@ -47,12 +49,14 @@ constexpr Companion kCompanions[] = {
      "Train a network to denoise, a teacher of your own (needs LibTorch)",
      "builds that have LibTorch (preset \"release\")",
      "if the folder of the training has a train.toml, go on with --resume, else run the command "
-     "again"},
+     "again",
+     true},
     {"train-vae", "mergeplan-torch", true,
      "Train a variational autoencoder on pictures (needs LibTorch)",
      "builds that have LibTorch (preset \"release\")",
      "if the folder of the training has a train.toml, go on with --resume, else run the command "
-     "again"},
+     "again",
+     true},
     {"sample", "mergeplan-torch", true, "Draw samples from a student or a teacher (needs LibTorch)",
      "builds that have LibTorch (preset \"release\")",
      "nothing was written, run the command again"},
@@ -80,6 +84,23 @@ std::string PathOf(std::string_view program) {
   std::error_code ec;
   const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", ec);
   return (self.parent_path().parent_path() / "libexec" / "mergeplan" / program).string();
+}
+
+// Says that a signal ended the child before it looked after signals, which a training does before
+// it writes anything.
+int StoppedAtItsStart(const Companion& companion, const std::vector<std::string>& words,
+                      const ChildOptions& options, int signal) {
+  const bool resumes = std::find(words.begin(), words.end(), "--resume") != words.end();
+  if (companion.fails_without_work && !resumes) {
+    std::fprintf(stderr,
+                 "mergeplan %s: stopped by a signal before the training began; nothing was "
+                 "written, run the same command again\n",
+                 options.called.c_str());
+    return kFailed;
+  }
+  std::fprintf(stderr, "mergeplan %s: stopped by signal %d (%s); %s\n", options.called.c_str(),
+               signal, ::strsignal(signal), std::string(options.after_signal).c_str());
+  return kStopped;
 }
 
 }  // namespace
@@ -168,8 +189,10 @@ int RunChild(const Companion& companion, const std::vector<std::string>& words,
   ::sigaction(SIGINT, &before[0], nullptr);
   ::sigaction(SIGTERM, &before[1], nullptr);
   g_child = 0;
-  char told = 0;
-  const bool ended = ::read(finished[0], &told, 1) == 1;
+  char told[16];
+  const ssize_t size = std::max<ssize_t>(0, ::read(finished[0], told, sizeof told));
+  const auto said = [&](char what) { return std::find(told, told + size, what) != told + size; };
+  const bool ended = said(kCameToItsEnd);
   ::close(finished[0]);
   if (WIFEXITED(status) && ended) return WEXITSTATUS(status);
   if (WIFEXITED(status)) {
@@ -182,6 +205,9 @@ int RunChild(const Companion& companion, const std::vector<std::string>& words,
     return kFailed;
   }
   const int signal = WTERMSIG(status);
+  if ((signal == SIGINT || signal == SIGTERM) && !said(kCatchesSignals)) {
+    return StoppedAtItsStart(companion, words, options, signal);
+  }
   std::fprintf(stderr,
                "mergeplan %s: %s was ended by signal %d (%s) before it could stop by itself; %s\n",
                command.c_str(), std::string(companion.program).c_str(), signal, ::strsignal(signal),

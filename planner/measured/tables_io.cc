@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "planner/base/file.h"
+#include "planner/base/file_kind.h"
 #include "planner/base/status_macros.h"
 #include "planner/measured/model.h"
 #include "planner/measured/tables.h"
@@ -169,12 +170,9 @@ class Reader {
   }
 
   absl::StatusOr<MeasuredTables> Read(const toml::table& root) const {
-    if (root.contains("blocks") || root.contains("certificate")) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(path_,
-                       ": is a plan, expected measured tables (mergeplan calibrate -o writes "
-                       "them); mergeplan show prints a plan"));
-    }
+    const std::string other = OtherKind(kKind, root["kind"].value<std::string>().value_or(""),
+                                        [&](std::string_view key) { return root.contains(key); });
+    if (!other.empty()) return absl::InvalidArgumentError(absl::StrCat(path_, ": ", other));
     MP_RETURN_IF_ERROR(CheckKeys(root, "",
                                  {"format", "kind", "teacher_steps", "combine", "source", "gain",
                                   "distance", "residual", "floor"}));

@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "planner/base/file.h"
+#include "planner/base/file_kind.h"
 #include "planner/base/status_macros.h"
 #include "planner/base/utf8.h"
 #include "planner/data/npz.h"
@@ -160,6 +161,9 @@ absl::Status WriteMixture(const GaussianMixture& mixture, const std::string& pat
 
 absl::StatusOr<GaussianMixture> ReadMixture(const std::string& path) {
   MP_ASSIGN_OR_RETURN(const toml::table root, ParseTomlFile(path));
+  const std::string other = OtherKind("mixture", root["kind"].value<std::string>().value_or(""),
+                                      [&](std::string_view key) { return root.contains(key); });
+  if (!other.empty()) return absl::InvalidArgumentError(absl::StrCat(path, ": ", other));
   TableReader top(path, root);
   std::int64_t format = 0, K = 0, d = 0;
   std::string kind, file, hash;

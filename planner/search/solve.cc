@@ -245,13 +245,14 @@ class Search {
     };
     bounds_ = Bounds::Make(model, targets, SearchShape(), options_.student_steps, !limited(),
                            threads_, stop_, guide);
-    if (!bounds_ || Stop()) return false;
+    if (!bounds_) return false;
+    // Before a time limit is looked at: what the tables say holds, however late it is.
     known_.RaiseBound(bounds_->border_bound);
     known_.RaiseBound(search::RowBound(bounds_->columns.size(), bounds_->best_end.data(),
                                        bounds_->prefix_a[bounds_->root()],
                                        bounds_->prefix_b[bounds_->root()]));
     if (known_.Proven() && groups_ == 0) why_ = "no plan is better in any dimension";
-    return true;
+    return !Stop();
   }
 
   double BlockPlanBytes(std::size_t columns) const {

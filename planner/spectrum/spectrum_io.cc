@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "planner/base/file.h"
+#include "planner/base/file_kind.h"
 #include "planner/base/status_macros.h"
 #include "planner/base/utf8.h"
 #include "planner/data/npz.h"
@@ -302,6 +303,9 @@ absl::Status ReadArrays(const std::string& path, const std::string& file, const 
 }
 
 absl::StatusOr<Spectrum> FromToml(const toml::table& root, const std::string& path) {
+  const std::string other = OtherKind(kKind, root["kind"].value<std::string>().value_or(""),
+                                      [&](std::string_view key) { return root.contains(key); });
+  if (!other.empty()) return Invalid(absl::StrCat(path, ": ", other));
   Table top(path, root, "");
   MP_ASSIGN_OR_RETURN(const std::int64_t format, top.Integer("format"));
   if (format != kFormat) {

@@ -55,7 +55,7 @@ half() {
 half torch test_planner_spectrum.py::test_torch_tensors test_torch_arguments.py test_torch_targets.py test_torch_state.py test_torch_wrapped.py test_torch_calibrate.py test_torch_spectrum.py test_torch_moments.py &
 first=$!
 code=0
-half diffusers test_diffusers_classes.py test_diffusers_scheduler.py test_diffusers_pipeline.py test_torch_examples.py test_torch_like_cpp.py || code=1
+half diffusers test_diffusers_classes.py test_diffusers_scheduler.py test_diffusers_entries.py test_diffusers_pipeline.py test_torch_examples.py test_torch_like_cpp.py || code=1
 wait "$first" || code=1
 for name in torch diffusers; do
   if [ "$code" -ne 0 ]; then cat "$PACKAGE/$name.log"; else tail -n 1 "$PACKAGE/$name.log"; fi

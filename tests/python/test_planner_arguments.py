@@ -1,6 +1,9 @@
 """Every public call says of a wrong argument what it is, what was found and what is expected, on one line."""
 
+import errno
 import pathlib
+import subprocess
+import sys
 
 import mergeplan
 import numpy as np
@@ -23,6 +26,11 @@ def refused(kind, words, call):
     (dict(threads=1.5), TypeError, r"threads: is a float \(1.5\), expected a whole number"),
     (dict(threads=10**12), ValueError, "threads: is 1000000000000, expected a whole number from"),
     (dict(teacher_steps="8"), TypeError, r"teacher_steps: is a str \('8'\), expected a whole number"),
+    (dict(threads=np.True_), TypeError, "threads: is a (numpy.)?bool_?.*, expected a whole number"),
+    (dict(gap=np.False_), TypeError, "gap: is a (numpy.)?bool_?.*, expected a number"),
+    (dict(train_time=np.True_), TypeError, "train_time: is a .*, expected a number"),
+    (dict(foo=1), TypeError, "^plan.. has no argument 'foo'; expected one of spectrum, schedule, teacher_steps, .*progress$"),
+    (dict(iteration=1), TypeError, "^plan.. has no argument 'iteration'; did you mean 'iterations'.$"),
     (dict(teacher_steps=True), TypeError, r"teacher_steps: is a bool \(True\)"),
     (dict(teacher_steps=None), ValueError, "teacher_steps .* is missing, expected a number"),
     (dict(teacher_steps=0), ValueError, "teacher steps are 0, expected a number from 1"),
@@ -32,7 +40,10 @@ def refused(kind, words, call):
     (dict(train_time=NAN), ValueError, "train_time is nan, expected a positive, finite number"),
     (dict(train_time=None, lr=NAN, iterations=3), ValueError, "lr is nan, expected a positive, finite number"),
     (dict(train_time=None, lr=0.1, iterations=2.5), TypeError, "iterations: is a float"),
-    (dict(train_time=None, lr=0.1, iterations=2**70), ValueError, "iterations: is 1180591620717411303424"),
+    (dict(train_time=None, lr=0.1, iterations=2**70), ValueError,
+     "iterations: is 1180591620717411303424, expected a whole number from 1 to 9223372036854775807"),
+    (dict(train_time=None, lr=0.1, iterations=0), ValueError, "iterations: is 0, expected a whole number from 1 to 9"),
+    (dict(train_time=None, lr=0.1, iterations=-3), ValueError, "iterations: is -3, expected a whole number from 1 to 9"),
     (dict(train_time=None, lr=0.1, iterations=2, batch=0), ValueError, "batch: is 0, expected a whole number, 1 or more"),
     (dict(batch=-5), ValueError, "batch: is -5, expected a whole number, 1 or more"),
     (dict(spectrum=["1", "2"]), ValueError, "cannot be read as numbers .<U1 values, which are text"),
@@ -57,7 +68,8 @@ def refused(kind, words, call):
     (dict(spectrum=pathlib.Path("x.toml")), ValueError, "is the path \"x.toml\", expected a Spectrum or numbers"),
     (dict(schedule=None), ValueError, "scheduler: is a NoneType, expected a diffusers scheduler"),
     (dict(schedule=[1, 2]), ValueError, "scheduler: is a list"),
-    (dict(progress=1.0), ValueError, "progress: is a float"),
+    (dict(progress=1.0), TypeError, "progress: is a float"),
+    (dict(progress=3), TypeError, "progress: is a int, expected True, a class like tqdm.tqdm, or a function"),
 ], ids=lambda x: str(x)[:40])  # fmt: skip
 def test_plan(options, kind, words):
     given = {"spectrum": [0.5, 1.5], "schedule": "cosine", "teacher_steps": 8, "train_time": 1.0, **options}
@@ -70,6 +82,8 @@ def test_plan(options, kind, words):
     (dict(student_steps=9), ValueError, "9 student steps from 8 teacher steps: expected 1 <="),
     (dict(teacher_steps=7), ValueError, "teacher_steps: is 7, but the schedule has 8"),
     (dict(feature_norm=2.0), ValueError, "no effect without a spectrum"),
+    (dict(spectrum=[1.0], lr=0.1, iterations=0), ValueError, "iterations: is 0, expected a whole number from 1 to 9"),
+    (dict(gap=1), TypeError, "^strategy.. has no argument 'gap'; expected one of name, schedule"),
     (dict(train_time=1.0), ValueError, "no effect without a spectrum"),
     (dict(spectrum=[1.0]), ValueError, "no budget"),
 ], ids=lambda x: str(x)[:40])  # fmt: skip
@@ -108,6 +122,9 @@ def test_schedules(tmp_path):
     (dict(threads=-1), ValueError, "threads: is -1"),
     (dict(bootstrap=10**9), ValueError, "bootstrap: is 1000000000, expected 0 or 2 to 100000"),
     (dict(seed=-1), ValueError, "seed: is -1, expected a whole number from 0"),
+    (dict(foo=2), TypeError, "^Spectrum.from_latents.. has no argument 'foo'; expected one of latents, basis, scale"),
+    (dict(direction=2), TypeError, "^Spectrum.from_latents.. has no argument 'direction'; did you mean 'directions'.$"),
+    (dict(seed=np.True_), TypeError, "seed: is a .*, expected a whole number"),
     (dict(skip_nonfinite=2), TypeError, "skip_nonfinite: is a int .2., expected True or False"),
     (dict(second_pass="x"), TypeError, "second_pass: is a str"),
     (dict(progress=3), TypeError, "progress: is a int .3., expected a function"),
@@ -123,6 +140,11 @@ def test_schedules(tmp_path):
 ], ids=lambda x: str(x)[:40])  # fmt: skip
 def test_from_latents(options, kind, words):
     refused(kind, words, lambda: Spectrum.from_latents(data, **options))
+
+
+def test_numpys_true_and_false_are_those():
+    assert Spectrum.from_latents(data, diagonal_only=np.True_).covariance is None
+    assert Spectrum.from_latents(data, diagonal_only=np.False_).covariance is not None
 
 
 @pytest.mark.parametrize("latents, words", [
@@ -147,8 +169,84 @@ def test_files(tmp_path):
         refused(TypeError, "path: is a int .3., expected a str, bytes or os.PathLike", lambda: call(3))
         refused(TypeError, "path: is None", lambda: call(None))
         refused(ValueError, "path: is empty", lambda: call(""))
+        for name in ("x\0.toml", b"x\0.toml", f"{tmp_path}/\0"):
+            refused(ValueError, "path: has a NUL character in it, expected the name of a file", lambda: call(name))
         refused(ValueError, "No such file", lambda: call(tmp_path / "no" / "file.toml"))
         refused(ValueError, "is a folder, expected a file", lambda: call(tmp_path))
     refused(TypeError, "basis: is None, expected a str", lambda: spectrum.in_basis(None))
     refused(ValueError, 'basis "x" is not in this spectrum; it has', lambda: spectrum.in_basis("x"))
     refused(ValueError, "variances: has 2 axes", lambda: Spectrum(data[0]))
+
+
+def test_calls_that_do_not_fit(tmp_path):
+    """In one line, of every public function: nanobind lists the whole signature and the types of everything."""
+    spectrum, schedule = Spectrum([1.0, 2.0]), Schedule("cosine", 3)
+    plan = mergeplan.plan(spectrum, schedule, train_time=1.0)
+    for words, call in [
+        ("^plan.. missing a required argument: 'spectrum'$", lambda: mergeplan.plan()),
+        ("^plan.. missing a required argument: 'schedule'$", lambda: mergeplan.plan([1.0])),
+        ("^plan.. too many positional arguments$", lambda: mergeplan.plan([1.0], schedule, 3)),
+        ("^plan.. multiple values for argument 'spectrum'$", lambda: mergeplan.plan([1.0], schedule, spectrum=[1.0])),
+        ("^strategy.. missing a required argument: 'schedule'$", lambda: mergeplan.strategy("boot")),
+        ("^Spectrum.. missing a required argument: 'variances'$", lambda: Spectrum()),
+        ("^Spectrum.. has no argument 'foo'; expected one of variances$", lambda: Spectrum([1.0], foo=1)),
+        ("^Spectrum.. too many positional arguments$", lambda: Spectrum([1.0], 2)),
+        ("^Spectrum.. multiple values for argument 'variances'$", lambda: Spectrum([1.0], variances=[1.0])),
+        ("^Schedule.. has no argument 'step'; did you mean 'steps'.$", lambda: Schedule("cosine", step=3)),
+        ("^Schedule.. missing a required argument: 'spec'$", lambda: Schedule(steps=3)),
+        ("^Spectrum.from_file.. missing a required argument: 'path'$", lambda: Spectrum.from_file()),
+        ("^Spectrum.from_moments.. has no argument 'foo'", lambda: Spectrum.from_moments({}, foo=1)),
+        ("^Spectrum.in_basis.. has no argument 'name'; expected one of basis$", lambda: spectrum.in_basis(name="pca")),
+        ("^Spectrum.to_file.. too many positional arguments$", lambda: spectrum.to_file("a", "b")),
+        ("^Spectrum.merge.. ", lambda: spectrum.merge(foo=1)),
+        ("^Schedule.from_arrays.. has no argument 'times'; did you mean 'timesteps'.$",
+         lambda: Schedule.from_arrays([1], [1], times=3)),
+        ("^Schedule.from_diffusers.. missing a required argument: 'steps'$", lambda: Schedule.from_diffusers(DDIM)),
+        ("^Plan.from_toml.. has no argument 'file'; expected one of path$", lambda: Plan.from_toml(file="x")),
+        ("^Plan.to_toml.. missing a required argument: 'path'$", lambda: plan.to_toml()),
+        ("^Plan.to_json.. too many positional arguments$", lambda: plan.to_json(3)),
+        ("^Plan.to_json.. was given int, expected .self.$", lambda: Plan.to_json(3)),
+    ]:  # fmt: skip
+        refused(TypeError, words, call)
+    # What the functions themselves raise, and what callbacks do, is passed on.
+
+    def broken(seconds, objective, bound):
+        raise TypeError("mine: incompatible function arguments")
+
+    class Samples:
+        def __iter__(self):
+            raise TypeError("plan(): incompatible function arguments of somebody else")
+
+    with pytest.raises(TypeError, match="of somebody else"):
+        Spectrum.from_latents(Samples())
+    assert Schedule(spec="cosine", steps=3) == schedule and Schedule(steps=3, spec="cosine") == schedule
+    assert (Spectrum(variances=[1.0]).variances == [1.0]).all()
+    assert mergeplan.plan.__doc__ and mergeplan.plan.__name__ == "plan" and Plan.to_toml.__doc__
+    assert spectrum.merge.__name__ == "merge"
+
+
+def test_files_that_are_no_more_room_for(tmp_path):
+    """OSError as of any file, not MemoryError: the disk is full, or the process has too many files open."""
+    plan = mergeplan.plan([1.0, 2.0], "cosine", teacher_steps=3, train_time=1.0)
+    if pathlib.Path("/dev/full").exists():
+        with pytest.raises(OSError, match="/dev/full: writing failed: No space left on device") as caught:
+            plan.to_toml("/dev/full")
+        assert caught.value.errno == errno.ENOSPC
+    plan.to_toml(tmp_path / "plan.toml")
+    code = (
+        "import resource, sys, mergeplan, mergeplan._glue, os\n"
+        "used = len(os.listdir('/proc/self/fd')) - 1\n"
+        "resource.setrlimit(resource.RLIMIT_NOFILE, (used, used))\n"
+        "try:\n    mergeplan.Plan.from_toml(sys.argv[1])\n"
+        "except OSError as error:\n    print(error.errno, error)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code, tmp_path / "plan.toml"], capture_output=True, text=True)
+    assert done.stdout.startswith(f"{errno.EMFILE} [Errno {errno.EMFILE}] ") and "Too many open files" in done.stdout, done
+
+
+def test_files_that_are_taken_for_each_other(tmp_path):
+    plan = mergeplan.plan([1.0, 2.0], "cosine", teacher_steps=3, train_time=1.0)
+    plan.to_toml(tmp_path / "plan.toml")
+    Spectrum.from_latents(data).to_file(tmp_path / "spectrum.toml")
+    refused(ValueError, "plan.toml: is a plan, expected a spectrum", lambda: Spectrum.from_file(tmp_path / "plan.toml"))
+    refused(ValueError, "spectrum.toml: is a spectrum, expected a plan", lambda: Plan.from_toml(tmp_path / "spectrum.toml"))

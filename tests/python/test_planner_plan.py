@@ -167,7 +167,6 @@ def test_errors_are_the_commands(change, flags, options, own):
     (dict(train_time=1, weights=[[1.0, 1.0]]), "axes"),
     (dict(train_time=1, space="trees"), "trees"),
     (dict(train_time=1, teacher_steps=0), "teacher steps"),
-    (dict(train_time=1, progress=7), "progress"),
     (dict(train_time=1, max_merges=-1), "-1"),
 ])
 def test_bad_arguments_are_value_errors(options, words):

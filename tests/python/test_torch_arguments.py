@@ -42,6 +42,7 @@ def refused(words, call):
     (dict(init="x"), "init 'x' is unknown, expected one of child, teacher"),
     (dict(gamma=NAN), "gamma is nan, expected a positive number"),
     (dict(gamma="5"), "gamma is '5', expected a positive number"),
+    (dict(gamma=np.True_), "gamma is .*True.*, expected a positive number"),
     (dict(gamma=True), "gamma is True, expected a positive number"),
     (dict(shared=None), "shared is None, expected True or False"),
     (dict(fit_updates=-1), "fit_updates is -1"),
@@ -56,6 +57,7 @@ def refused(words, call):
     (dict(memory=0, folder="."), "memory .* is 0"),
     (dict(memory=1), "a limit of memory needs a folder"),
     (dict(folder=3), "folder is a int, expected a str"),
+    (dict(folder="a\0b"), "folder is .*expected a folder for files.*null"),
     (dict(folder=""), "folder is '', expected a folder for files"),
     (dict(memory=1, folder=__file__), "folder is .*expected a folder for files, or a name .*File exists"),
     (dict(memory=1, folder="/proc/none"), "folder is '/proc/none', expected a folder for files"),
@@ -90,6 +92,8 @@ def test_calls_in_a_loop():
     refused("pred is a NoneType, expected the student's output as a tensor", lambda: distiller.loss(None, batch))
     refused("pred is a SimpleNamespace.*; pass its .sample", lambda: distiller.loss(SimpleNamespace(sample=x0), batch))
     refused("batch is a int, expected what batch.. gave", lambda: distiller.loss(x0, 3))
+    with pytest.raises(TypeError, match="rows"):
+        distiller.batch(x0, rows=2)  # no argument, so the network's
     refused("block is 0, expected a whole number", lambda: distiller.measure(x0, block=0))
     refused("optimizer is a int, expected a torch.optim.Optimizer", lambda: make().advance(3))
     strange = torch.optim.Adam(torch.nn.Linear(2, 2).parameters())
@@ -105,15 +109,19 @@ def test_calls_in_a_loop():
     (dict(make_optimizer=lambda parameters: None), "optimizer is a NoneType"),
     (dict(held_out=None), "held_out are a NoneType"),
     (dict(held_out=x0[0]), "held_out have the shape"),
+    (dict(held_out=x0 * NAN), "held_out holds numbers that are not finite"),
     (dict(updates=3), "updates is 3, expected a whole number, 4 or more"),
     (dict(updates="4"), "updates is '4'"),
     (dict(lengths=[100]), "lengths is .100., expected numbers of steps from 2 to 4"),
     (dict(lengths=[1]), "lengths is 1, expected a whole number, 2 or more"),
     (dict(lengths=4), "lengths is a int, expected numbers of steps"),
+    (dict(lengths=(n for n in (2, 9))), "lengths is .2, 9., expected numbers of steps from 2 to 4"),
     (dict(probe=0), "probe is 0, expected a positive number"),
     (dict(progress="x"), "progress is a str"),
     (dict(path=3), "path is a int"),
     (dict(path=""), "path is '', expected a file in a folder that is there"),
+    (dict(path=b"/no/such/folder/measured.toml"), "path is '/no/such/folder/measured.toml', expected a file in a folder"),
+    (dict(path="a\0b"), "expected a file in a folder that is there"),
     (dict(path="/no/such/folder/measured.toml"), "expected a file in a folder that is there"),
 ], ids=lambda x: str(x)[:30])  # fmt: skip
 def test_calibrate_is_refused_before_its_work(options, words):
@@ -131,3 +139,28 @@ def test_a_flow_of_turned_sign_says_how():
     schedule = cases.schedule(4, "flow")
     schedule.prediction_type, schedule.notes = "", ["invert_sigmas: give its negative", "another note"]
     refused("invert_sigmas: give its negative", lambda: make(plan=cases.make_plan(4, [[1, 2, 3, 4]], schedule), prediction_type=None))
+
+
+def test_samples_of_another_type_than_the_network():
+    single = cases.Small(dtype=torch.float32)
+    distiller = make(teacher=single)
+    distiller.advance()
+    words = "the teacher has parameters of torch.float32 and was asked about states of torch.float64 .*pass samples in float32"
+    refused(words, lambda: distiller.batch(x0))
+    refused(words, lambda: distiller.sample_teacher(x0))
+    distiller.batch(x0.float())
+    # A network that converts by itself is nobody's business, and other errors are passed on.
+    easy = make(teacher=cases.Small(dtype=torch.float32), forward=lambda net, z, t, c: net(z.float(), t).to(z.dtype))
+    easy.advance()
+    easy.batch(x0)
+
+    def broken(net, z, t, c):
+        raise RuntimeError("out of luck")
+
+    unlucky = make(teacher=cases.Small(dtype=torch.float32), forward=broken)
+    unlucky.advance()
+    with pytest.raises(RuntimeError, match="^out of luck$"):
+        unlucky.batch(x0)
+    alone = make(teacher=None, student=cases.Small(dtype=torch.float32))
+    alone.advance()
+    refused("the student has parameters of torch.float32 and was asked about states of torch.float64", lambda: alone.batch(x0))

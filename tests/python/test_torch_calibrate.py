@@ -87,3 +87,13 @@ def test_two_steps_and_misuse():
     distiller.advance()
     with pytest.raises(RuntimeError, match="before the training"):
         distiller.calibrate(data.split(8), adam, held_out=data[:4])
+
+
+def test_lengths_of_a_generator_and_a_path_of_bytes(tmp_path):
+    path = os.fsencode(tmp_path / "measured.toml")
+    distiller, data = make(steps=6)
+    found = distiller.calibrate(data.split(24), adam, held_out=data[:8], updates=4, lengths=(n for n in (3, 6)), path=path)
+    assert {e["last"] - e["first"] + 1 for e in found.floor} == {2, 3, 6}
+    assert os.listdir(tmp_path) == ["measured.toml"]
+    found.to_toml(os.fsencode(tmp_path / "again.toml"))
+    assert sorted(os.listdir(tmp_path)) == ["again.toml", "measured.toml"]

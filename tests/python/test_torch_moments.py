@@ -1,5 +1,7 @@
 """Moments summed by torch, in one process and in several, against one pass of the planner."""
 
+import copy
+
 import mergeplan
 import numpy as np
 import pytest
@@ -178,3 +180,38 @@ def test_without_a_covariance_there_is_none():
     for wrong in (None, [1, 2], "moments"):
         with pytest.raises(ValueError, match="without count, shape, mean, m2"):
             mergeplan.Spectrum.from_moments(wrong)
+
+
+def test_what_is_refused_changes_nothing():
+    """Third and fourth powers overflow long before the values do."""
+    for covariance in (True, False):
+        moments = moments_of([latents()], covariance=covariance)
+        before = {name: None if value is None else copy.deepcopy(value) for name, value in moments.state_dict().items()}
+
+        def unchanged():
+            for name, value in moments.state_dict().items():
+                assert torch.equal(value, before[name]) if isinstance(value, torch.Tensor) else value == before[name], name
+
+        for power, words in (
+            (90, "latents: hold a value that is too large for its fourth power, in dimension 5"),
+            (160, "latents: hold a value that is not finite, or too large to be squared, in dimension 5"),
+            (float("inf"), "not finite"),
+        ):
+            bad = torch.zeros(4, 3, 2, 2, dtype=torch.float64)
+            bad[1, 1, 0, 1] = 10.0**power
+            with pytest.raises(ValueError, match=words):
+                moments.update(bad)
+            unchanged()
+        # Each alone can be, both together cannot.
+        far = torch.full((4, 3, 2, 2), 1e90, dtype=torch.float64)
+        with pytest.raises(ValueError, match="latents: with those that were added before they are too large for its|too large for"):
+            moments.update(far)
+        unchanged()
+        other = moments_of([far], covariance=covariance)
+        with pytest.raises(ValueError, match="other: with the samples of this one they are too large for its fourth power"):
+            moments.merge(other)
+        unchanged()
+    empty = LatentMoments()
+    with pytest.raises(ValueError, match="fourth power"):
+        empty.update(torch.tensor([[0.0, 1e90], [1.0, 0.0]], dtype=torch.float64))
+    assert empty.count == 0 and empty.shape is None and empty.mean is None

@@ -1,7 +1,8 @@
-"""Spectra that several processes estimate together, each from its share of a DistributedSampler."""
+"""Spectra of torch's tensors: of several processes, each with its share of a DistributedSampler, and of tensors without numbers."""
 
 import mergeplan
 import numpy as np
+import pytest
 import torch
 
 from processes import run_ranks
@@ -21,3 +22,22 @@ def test_ranks_together_are_one_pass(tmp_path):
         for basis in ("diagonal", "dct", "pca"):
             ours, theirs = merged.in_basis(basis).variances, whole.in_basis(basis).variances
             np.testing.assert_allclose(ours, theirs, rtol=1e-10)
+
+
+def test_tensors_without_numbers_side_by_side_are_refused():
+    x = torch.eye(4)
+    for bad, words in [
+        (x.to("meta"), "is a tensor on the device meta, which holds no numbers, expected one with numbers in it"),
+        (x.to_sparse(), "is a tensor with the layout torch.sparse_coo, expected a dense one; x.to_dense.. makes it so"),
+        (x.to_sparse_csr(), "is a tensor with the layout torch.sparse_csr, expected a dense one"),
+    ]:
+        with pytest.raises(ValueError, match=f"latents: {words}"):
+            mergeplan.Spectrum.from_latents(bad)
+        with pytest.raises(ValueError, match=f"latents: {words}"):
+            mergeplan.Spectrum.from_latents([bad, bad])
+    for bad, words in [
+        (torch.ones(3, device="meta"), "on the device meta"),
+        (torch.ones(3).to_sparse(), "with the layout torch.sparse_coo, expected a dense one"),
+    ]:
+        with pytest.raises(ValueError, match=f"variances: cannot be read as numbers .a tensor {words}"):
+            mergeplan.Spectrum(bad)

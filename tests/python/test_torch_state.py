@@ -61,8 +61,8 @@ def test_states_that_do_not_fit_change_nothing():
     distiller, data = parts()
     cases.train(distiller, distiller.student, data, stop=9)
     state = distiller.state_dict()
-    other, _ = parts(seed=1)
-    other.advance()
+    other, data = parts()
+    cases.train(other, other.student, data, stop=9, rate=5e-2)  # elsewhere by now
     before = copy.deepcopy(other.state_dict())
 
     def refused(match, change):
@@ -77,10 +77,21 @@ def test_states_that_do_not_fit_change_nothing():
     refused("format None", lambda s: s.pop("format"))
     refused("another training: updates is 4", lambda s: s["question"].update(updates=4))
     refused("another training: merges", lambda s: s["question"].update(merges=[]))
-    refused("damaged", lambda s: s.pop("rows"))
+    for key in ("stage", "batches", "rows", "teacher_calls", "seconds", "initial", "curve", "records", "snapshots"):
+        refused(f"damaged: {key} is missing$", lambda s: s.pop(key))
     refused("damaged: stage 99", lambda s: s.update(stage=99))
     refused("damaged: snapshots", lambda s: s.update(snapshots={}))
-    refused("damaged", lambda s: s["records"].append({"nonsense": 1}))
+    refused("damaged: a record has the unknown keys .'nonsense'", lambda s: s["records"].append({"nonsense": 1}))
+    refused("damaged: first of a record is missing", lambda s: s["records"][0].pop("first"))
+    refused("damaged: a record is a int", lambda s: s["records"].append(3))
+    refused("damaged: it has 0 records, expected 3, one for every merge", lambda s: s.update(records=[]))
+    refused("damaged: it has 4 records, expected 3", lambda s: s["records"].append(s["records"][0]))
+    refused("damaged: it has 3 records, expected 0", lambda s: s.update(stage=0, batches=0))
+    refused("it has 0 losses in initial|0 losses in initial, expected", lambda s: s.update(initial=[]))
+    refused("losses in initial, expected", lambda s: s["initial"].append(1.0))
+    for key in ("curve", "initial", "records"):
+        refused(f"damaged: {key} is a str, expected a list", lambda s: s.update({key: "12"}))
+        refused(f"damaged: {key} is a dict, expected a list", lambda s: s.update({key: {}}))
     refused("damaged: its question is a list", lambda s: s.update(question=[]))
     for key in ("stage", "batches", "rows", "teacher_calls"):
         for value in (-2, 1.5, "7", None, float("nan")):
@@ -97,6 +108,65 @@ def test_states_that_do_not_fit_change_nothing():
     refused("another student", lambda s: next(iter(s["snapshots"].values())).update({"a.weight": torch.zeros(1)}))
     with pytest.raises(ValueError, match="format 'list'"):
         other.load_state_dict([])
+
+
+def test_a_state_without_held_out_is_taken_up_without_it():
+    """Losses at the start belong to a stage that is measured."""
+    torch.manual_seed(0)
+    plan, teacher = cases.make_plan(4, [[1, [2, 3, 4]]], cases.schedule(4)), cases.Small(SIZE)
+    held_out, data = torch.ones(3, SIZE, dtype=torch.float64), torch.randn(32, SIZE, dtype=torch.float64)
+
+    def make(held_out):
+        return MergeDistiller(plan, teacher, prediction_type="sample", updates=2, held_out=held_out)
+
+    without, measured = make(None), make(held_out)
+    for one in (without, measured):
+        cases.train(one, one.student, data, stop=3)
+    make(None).load_state_dict(measured.state_dict())
+    make(None).load_state_dict(without.state_dict())
+    with pytest.raises(ValueError, match="0 losses in initial, expected 1.*leave held_out out"):
+        make(held_out).load_state_dict(without.state_dict())
+    # Before the first stage and behind the last nothing is measured.
+    make(held_out).load_state_dict(make(None).state_dict())
+    cases.train(without, without.student, data)
+    again = make(held_out)
+    again.load_state_dict(without.state_dict())
+    assert again.finished and len(again.records) == 2
+
+
+def test_another_teacher_is_refused():
+    plan, data = cases.make_plan(4, [[1, [2, 3, 4]]], cases.schedule(4)), torch.randn(32, SIZE, dtype=torch.float64)
+    teacher = cases.Small(SIZE)
+
+    def make(teacher, student=None):
+        return MergeDistiller(plan, teacher, student, prediction_type="sample", updates=2)
+
+    first = make(teacher)
+    cases.train(first, first.student, data, stop=1)
+    state = through_a_file(first.state_dict())
+    make(copy.deepcopy(teacher)).load_state_dict(state)
+    make(torch.nn.Sequential(teacher)[0]).load_state_dict(state)
+    tuned = copy.deepcopy(teacher)
+    with torch.no_grad():
+        tuned.b.weight.mul_(1 + 1e-6)
+    for bad, words in (
+        (tuned, "of its teacher's parameters the values are"),
+        (cases.Small(SIZE), "the values are"),
+        (copy.deepcopy(teacher).float(), "the names and shapes are"),
+        (cases.Small(SIZE, hidden=3), "the names and shapes are"),
+        (torch.nn.Sequential(cases.Small(SIZE), torch.nn.Linear(SIZE, SIZE)), "the number are 4, of this one's 6"),
+    ):
+        with pytest.raises(ValueError, match=f"another training.*{words}.*the teacher that the training began with"):
+            make(bad).load_state_dict(state)
+    with pytest.raises(ValueError, match="another training: this one has no teacher beside the student"):
+        make(None, copy.deepcopy(teacher).requires_grad_(True)).load_state_dict(state)
+    alone = make(None, copy.deepcopy(teacher).requires_grad_(True))
+    with pytest.raises(ValueError, match="another training: the state's training has no teacher"):
+        make(teacher).load_state_dict(alone.state_dict())
+    with pytest.raises(ValueError, match="damaged: teacher is a list"):
+        make(teacher).load_state_dict({**state, "teacher": []})
+    # Written before teachers were kept.
+    make(teacher).load_state_dict({key: value for key, value in state.items() if key != "teacher"})
 
 
 def test_only_what_is_needed_is_kept():
@@ -129,6 +199,7 @@ def test_spilled_to_files_the_numbers_are_the_same(tmp_path):
     for a, b in zip(plain.student.parameters(), spilling.student.parameters()):
         assert torch.equal(a, b)
     kept = {os.path.basename(spilling.snapshots.path(n)) for n in spilling.snapshots.numbers}
+    assert os.listdir(folder)
     assert set(os.listdir(folder)) <= kept
     state = spilling.state_dict()
     assert set(state["snapshots"]) == {str(n) for n in spilling.snapshots.numbers}
@@ -145,15 +216,72 @@ def test_a_damaged_snapshot_file_is_an_error(tmp_path):
     for bad in (b"not weights", good[: len(good) // 2], b""):
         with open(snapshots.path(0), "wb") as out:
             out.write(bad)
-        with pytest.raises(RuntimeError, match="snapshot-0.*cannot be read back"):
+        with pytest.raises(RuntimeError, match=r"snapshot-.*-0.rank0.pt: snapshot 0 cannot be read back \(.+\)$") as caught:
             snapshots.load(0)
+        assert "\n" not in str(caught.value) and "weights_only" not in str(caught.value)
     torch.save(other, snapshots.path(0))
     with pytest.raises(RuntimeError, match="does not hold the student's a.weight"):
         snapshots.load(0)
     with open(snapshots.path(0), "wb") as out:
         out.write(good)
     snapshots.load(0)  # the number is still there, and a good file is read
+    snapshots.load(1)
+    os.remove(snapshots.path(0))
+    with pytest.raises(RuntimeError, match=r"snapshot 0 cannot be read back \(.*No such file"):
+        snapshots.load(0)
     assert not [name for name in os.listdir(tmp_path) if name.endswith(".part")]
+
+
+def test_files_of_other_runs_are_never_read(tmp_path):
+    """A run that was killed leaves its files in the folder; the next one begins with other weights there."""
+
+    def fill(net, value):
+        with torch.no_grad():
+            for p in net.parameters():
+                p.fill_(value)
+
+    net = cases.Small(SIZE)
+    runs = [Snapshots(net, memory=1, folder=str(tmp_path)) for _ in range(2)]
+    left = []
+    for value, run in enumerate(runs, 1):
+        for number in (0, 1, 2):
+            fill(net, 10 * value + number)
+            run.put(number)
+        assert run.spilled == 2
+        left.append(sorted(os.listdir(tmp_path)))
+    assert len(left[0]) == 2 and set(left[0]) < set(left[1]) and len(left[1]) == 4
+    for value, run in enumerate(runs, 1):
+        for number in (0, 1, 2):
+            run.load(number)
+            assert all(bool((p == 10 * value + number).all()) for p in net.parameters())
+    # What is dropped or put again leaves no file, and nothing of the other's is touched.
+    fill(net, 7.0)
+    runs[1].put(0)
+    runs[1].put(1)
+    runs[1].load(0)
+    assert all(bool((p == 7).all()) for p in net.parameters())
+    runs[1].keep_only(())
+    others = {os.path.basename(runs[0].path(n)) for n in (0, 1, 2)}
+    assert set(os.listdir(tmp_path)) <= others
+    # A file that lies there under the very name is not read either, but written over.
+    run = Snapshots(net, memory=1, folder=str(tmp_path))
+    torch.save({"a.weight": torch.zeros(1)}, run.path(0))
+    run.put(0)
+    run.put(1)
+    run.load(0)
+    assert all(bool((p == 7).all()) for p in net.parameters())
+
+
+def test_a_copy_has_files_of_its_own(tmp_path):
+    net = cases.Small(SIZE)
+    first = Snapshots(net, memory=1, folder=str(tmp_path))
+    first.put(0)
+    first.put(1)
+    values = {n: t.clone() for n, t in first.get(0).items()}
+    second = copy.deepcopy(first)
+    first.keep_only(())
+    assert all(torch.equal(t, values[n]) for n, t in second.get(0).items())
+    assert second.numbers == [0, 1] and second.spilled == 1 and second.path(0) != first.path(0)
 
 
 def test_frozen_jumps_run_without_dropout_and_leave_modes_alone():

@@ -8,6 +8,11 @@
 `mergeplan.torch` trains along a plan, `mergeplan.diffusers` samples with what was trained.
 """
 
-from ._core import LeadingDirections, Merge, Plan, Schedule, Spectrum, __version__, plan, strategy
+from . import _calls, _core
+from ._core import LeadingDirections, Merge, Plan, Schedule, Spectrum, __version__
+
+plan = _calls.short(_core.plan, "plan")
+strategy = _calls.short(_core.strategy, "strategy")
+_calls.shorten(Plan, Schedule, Spectrum)
 
 __all__ = ["LeadingDirections", "Merge", "Plan", "Schedule", "Spectrum", "__version__", "plan", "strategy"]

@@ -31,10 +31,23 @@ def _refuse_masked(x, what):
         )
 
 
+def _without_numbers(x):
+    """Words where a torch tensor has no numbers that lie side by side; else None."""
+    torch = sys.modules["torch"]
+    if x.is_meta:
+        return "on the device meta, which holds no numbers, expected one with numbers in it"
+    if x.layout != torch.strided:
+        return f"with the layout {x.layout}, expected a dense one; x.to_dense() makes it so"
+    return None
+
+
 def array(x):
     """An object that the extension can read where it lies; a copy only where that is elsewhere or in another byte order."""
     _refuse_masked(x, "latents")
     if _is_torch(x):
+        without = _without_numbers(x)
+        if without:
+            raise ValueError(f"latents: is a tensor {without}")
         x = x.detach()
         return x if x.device.type == "cpu" else x.cpu()
     if hasattr(x, "__dlpack__") and not hasattr(x, "__array_interface__"):
@@ -134,6 +147,9 @@ def numbers(x):
 
     _refuse_masked(x, "the argument")
     if _is_torch(x):
+        without = _without_numbers(x)
+        if without:
+            raise TypeError(f"a tensor {without}")
         x = x.detach().cpu()
         x = x.double() if x.is_floating_point() else x  # numpy has no bfloat16
     if x is None:
@@ -203,6 +219,13 @@ def config(scheduler):
     return text, str(entries.get("_class_name", "scheduler config"))
 
 
+def misfit(name, signature, args, kwargs):
+    """TypeError of a constructor that was given other arguments than it has."""
+    from ._calls import misfit as raises
+
+    raises(name, signature, args, kwargs)
+
+
 def options(given):
     """[(key, text)] of options that replace those of a config."""
     out = []
@@ -245,7 +268,7 @@ def progress(asked, time_limit):
     if isinstance(asked, type):
         return _Bar(asked(total=None, desc="mergeplan", unit="s"))
     if not callable(asked):
-        raise ValueError(
+        raise TypeError(
             f"progress: is a {type(asked).__name__}, expected True, a class like tqdm.tqdm, or a function of (seconds, "
             "objective, lower_bound)"
         )

@@ -3,10 +3,12 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/string_view.h>
 
+#include <algorithm>
 #include <string_view>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "adapters/python/src/glue.h"
 
 namespace mergeplan::python {
 namespace {
@@ -29,7 +31,39 @@ std::string Shown(const nb::object& given) {
   return out;
 }
 
+bool IsNumpyBool(const nb::object& given) {
+  const nb::handle type = given.type();
+  const auto text = [&](const char* key) { return std::string(nb::str(type.attr(key)).c_str()); };
+  const std::string name = text("__name__");  // bool_ before numpy 2
+  return (name == "bool" || name == "bool_") && text("__module__") == "numpy";
+}
+
+bool IsBool(const nb::object& given) {
+  return PyBool_Check(given.ptr()) != 0 || IsNumpyBool(given);
+}
+
 }  // namespace
+
+std::vector<nb::object> Bound(const char* type, const char* signature,
+                              const std::vector<const char*>& names, std::size_t required,
+                              const nb::args& args, const nb::kwargs& kwargs) {
+  std::vector<nb::object> out(names.size());
+  bool fits = args.size() <= names.size();
+  for (std::size_t k = 0; fits && k < args.size(); ++k) out[k] = args[k];
+  for (const auto& [key, value] : kwargs) {
+    const std::string name = nb::cast<std::string>(key);
+    const auto at =
+        std::find_if(names.begin(), names.end(), [&](const char* known) { return name == known; });
+    fits = fits && at != names.end() && !out[at - names.begin()].is_valid();
+    if (fits) out[at - names.begin()] = nb::borrow(value);
+  }
+  for (std::size_t k = 0; fits && k < names.size(); ++k) {
+    if (!out[k].is_valid() && k < required) fits = false;
+    if (!out[k].is_valid()) out[k] = nb::none();
+  }
+  if (!fits) Glue("misfit")(type, signature, args, kwargs);
+  return out;
+}
 
 void RaiseKind(const nb::object& given, const char* name, const char* expected) {
   throw nb::type_error(absl::StrCat(name, ": is ", Shown(given), ", expected ", expected).c_str());
@@ -37,7 +71,7 @@ void RaiseKind(const nb::object& given, const char* name, const char* expected) 
 
 std::int64_t WholeNumber(const nb::object& given, const char* name, std::int64_t least,
                          std::int64_t most) {
-  if (PyBool_Check(given.ptr())) RaiseKind(given, name, "a whole number");
+  if (IsBool(given)) RaiseKind(given, name, "a whole number");
   const nb::object number = nb::steal(PyNumber_Index(given.ptr()));
   if (!number.is_valid()) {
     PyErr_Clear();
@@ -55,7 +89,7 @@ std::int64_t WholeNumber(const nb::object& given, const char* name, std::int64_t
 
 double RealNumber(const nb::object& given, const char* name) {
   const bool text = nb::isinstance<nb::str>(given) || nb::isinstance<nb::bytes>(given);
-  if (!PyBool_Check(given.ptr()) && !text) {
+  if (!IsBool(given) && !text) {
     const double value = PyFloat_AsDouble(given.ptr());
     if (PyErr_Occurred() == nullptr) return value;
     PyErr_Clear();
@@ -70,8 +104,7 @@ std::string Text(const nb::object& given, const char* name) {
 
 bool Truth(const nb::object& given, const char* name) {
   if (PyBool_Check(given.ptr())) return given.ptr() == Py_True;
-  const auto kind = std::string(nb::type_name(given.type()).c_str());
-  if (kind != "numpy.bool_" && kind != "numpy.bool") RaiseKind(given, name, "True or False");
+  if (!IsNumpyBool(given)) RaiseKind(given, name, "True or False");
   return PyObject_IsTrue(given.ptr()) == 1;
 }
 

@@ -2,22 +2,32 @@
 
 #include <nanobind/nanobind.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <optional>
 #include <string>
 #include <type_traits>
+#include <vector>
 
 namespace mergeplan::python {
 
 // A whole number within [least, most]: what has __index__ (of Python, numpy, torch), but no bool.
-// TypeError for other things, ValueError outside; both name the argument.
+// TypeError for other things, ValueError outside; both name the argument. Bools are those of numpy,
+// too.
 std::int64_t WholeNumber(const nanobind::object& given, const char* name, std::int64_t least,
                          std::int64_t most);
 // What has __float__ or __index__, but no bool and no text.
 double RealNumber(const nanobind::object& given, const char* name);
 std::string Text(const nanobind::object& given, const char* name);
 bool Truth(const nanobind::object& given, const char* name);
+
+// The values that a constructor of `names` was called with, None where one was left out that is not
+// among the first `required`. TypeError names what does not fit; nanobind would list the whole
+// signature.
+std::vector<nanobind::object> Bound(const char* type, const char* signature,
+                                    const std::vector<const char*>& names, std::size_t required,
+                                    const nanobind::args& args, const nanobind::kwargs& kwargs);
 
 // TypeError: "NAME: is a float (2.5), expected EXPECTED".
 [[noreturn]] void RaiseKind(const nanobind::object& given, const char* name, const char* expected);

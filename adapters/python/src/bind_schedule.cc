@@ -140,12 +140,13 @@ void BindSchedule(nb::module_& module) {
       "left out for arrays. ValueError names what is wrong.")
       .def(
           "__init__",
-          [](Schedule* self, const Argument<nb::object>& spec,
-             const Argument<std::optional<int>>& steps) {
+          [](Schedule* self, const nb::args& args, const nb::kwargs& kwargs) {
+            const std::vector<nb::object> given = Bound(
+                "Schedule", "def Schedule(spec, steps=None)", {"spec", "steps"}, 1, args, kwargs);
+            const Argument<std::optional<int>> steps{given[1]};
             new (self)
-                Schedule(ValueOrRaise(LoadSchedule(SpecOf(spec.given, "spec"), steps("steps"))));
+                Schedule(ValueOrRaise(LoadSchedule(SpecOf(given[0], "spec"), steps("steps"))));
           },
-          "spec"_a, "steps"_a = nb::none(),
           nb::sig("def __init__(self, spec: str | os.PathLike, steps: int | None = None) -> None"))
       .def_static(
           "from_diffusers",

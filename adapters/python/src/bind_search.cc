@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <string>
 #include <utility>
@@ -247,6 +248,11 @@ int AnyNumber(const Argument<int>& given, const char* name, const char* zero) {
       absl::StrCat(name, ": is ", number, ", expected 0 (", zero, ") or more").c_str());
 }
 
+std::optional<std::int64_t> Updates(const Argument<std::optional<std::int64_t>>& given) {
+  if (given.given.is_none()) return std::nullopt;
+  return WholeNumber(given.given, "iterations", 1, std::numeric_limits<std::int64_t>::max());
+}
+
 std::vector<double> Weights(const nb::object& given) {
   std::vector<double> weights;
   if (given.is_none()) return weights;
@@ -280,7 +286,7 @@ void BindSearch(nb::module_& module) {
         PlanArguments a;
         a.spectrum = &data;
         a.schedule = &levels;
-        a.budget = {train_time("train_time"), lr("lr"), iterations("iterations"), batch("batch"),
+        a.budget = {train_time("train_time"), lr("lr"), Updates(iterations), batch("batch"),
                     feature_norm("feature_norm")};
         a.weights = Weights(weights);
         a.init = init("init");
@@ -317,10 +323,10 @@ void BindSearch(nb::module_& module) {
         const Strategy strategy = ValueOrRaise(ParseStrategy(name("name")));
         Plan plan =
             ValueOrRaise(CanonicalPlan(strategy, levels.steps(), student_steps("student_steps")));
-        return ValueOrRaise(OnQuestion(
-            std::move(plan), levels, data ? &*data : nullptr, init("init"), reference("reference"),
-            {train_time("train_time"), lr("lr"), iterations("iterations"), 64,
-             feature_norm("feature_norm")}));
+        return ValueOrRaise(OnQuestion(std::move(plan), levels, data ? &*data : nullptr,
+                                       init("init"), reference("reference"),
+                                       {train_time("train_time"), lr("lr"), Updates(iterations), 64,
+                                        feature_norm("feature_norm")}));
       },
       "name"_a, "schedule"_a, nb::kw_only(), "teacher_steps"_a = nb::none(), "student_steps"_a = 1,
       "init"_a = "child-jump", "spectrum"_a = nb::none(), "train_time"_a = nb::none(),

@@ -168,11 +168,13 @@ void BindSpectrum(nb::module_& module) {
   spectrum
       .def(
           "__init__",
-          [](SpectrumValue* self, const Argument<nb::object>& variances) {
-            RefusePath(variances.given, "variances");
-            new (self) SpectrumValue(ValueOrRaise(Given(Numbers(variances.given, "variances"))));
+          [](SpectrumValue* self, const nb::args& args, const nb::kwargs& kwargs) {
+            const nb::object variances =
+                Bound("Spectrum", "def Spectrum(variances)", {"variances"}, 1, args, kwargs)[0];
+            RefusePath(variances, "variances");
+            new (self) SpectrumValue(ValueOrRaise(Given(Numbers(variances, "variances"))));
           },
-          "variances"_a, nb::sig("def __init__(self, variances: object) -> None"))
+          nb::sig("def __init__(self, variances: object) -> None"))
       .def_static(
           "from_latents",
           [](const Argument<nb::object>& latents, const Argument<std::string>& basis,

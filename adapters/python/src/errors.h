@@ -1,12 +1,16 @@
 #pragma once
 
 #include <nanobind/nanobind.h>
+#include <nanobind/stl/string.h>
 
+#include <cerrno>
+#include <cstring>
 #include <string>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/string_view.h"
 
@@ -38,12 +42,25 @@ inline std::string InPython(absl::string_view text) {
               "(original_inference_steps=… raises it)"}});
 }
 
-// The planner's one-line error as an exception: MemoryError where memory is short, ValueError for
-// everything else.
+// Of a status RESOURCE_EXHAUSTED: the errno of what the system has too little of (space on a disk,
+// descriptors), 0 where that is memory.
+inline int ShortOf(absl::string_view text) {
+  for (const int error : {ENOSPC, EDQUOT, EMFILE, ENFILE, ENOBUFS, EMLINK, EUSERS}) {
+    if (absl::StrContains(text, std::strerror(error))) return error;
+  }
+  return 0;
+}
+
+// The planner's one-line error as an exception: MemoryError where memory is short, OSError where
+// the disk is full or files are too many, ValueError for everything else.
 [[noreturn]] inline void Raise(const absl::Status& status) {
   const std::string text = InPython(status.message());
   if (status.code() == absl::StatusCode::kResourceExhausted) {
-    PyErr_SetString(PyExc_MemoryError, text.c_str());
+    if (const int error = ShortOf(text); error != 0) {
+      PyErr_SetObject(PyExc_OSError, nanobind::make_tuple(error, text).ptr());
+    } else {
+      PyErr_SetString(PyExc_MemoryError, text.c_str());
+    }
     throw nanobind::python_error();
   }
   throw nanobind::value_error(text.c_str());

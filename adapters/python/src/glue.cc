@@ -2,6 +2,8 @@
 
 #include <nanobind/ndarray.h>
 
+#include <cstring>
+
 #include "absl/strings/str_cat.h"
 #include "adapters/python/src/arguments.h"
 
@@ -52,6 +54,10 @@ std::string PathOf(const nb::object& path) {
   if (!bytes.is_valid()) throw nb::python_error();
   const auto& raw = nb::cast<nb::bytes>(bytes);
   if (raw.size() == 0) throw nb::value_error("path: is empty, expected the name of a file");
+  // What follows would be left out of the name.
+  if (std::memchr(raw.c_str(), 0, raw.size()) != nullptr) {
+    throw nb::value_error("path: has a NUL character in it, expected the name of a file");
+  }
   return std::string(raw.c_str(), raw.size());
 }
 

@@ -11,6 +11,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "planner/base/file_kind.h"
 #include "planner/base/status_macros.h"
 #include "planner/data/npz.h"
 #include "planner/plan/io/document_check.h"
@@ -116,6 +117,14 @@ class DocumentReader {
 
   absl::Status CheckForm() {
     MP_RETURN_IF_ERROR(read_.ExpectTable(root_, ""));
+    const Node* kind = root_.Find("kind");
+    const std::string* word = kind == nullptr ? nullptr : std::get_if<std::string>(&kind->value);
+    const std::string other =
+        OtherKind("plan", word == nullptr ? "" : *word,
+                  [&](std::string_view key) { return root_.Find(key) != nullptr; });
+    if (!other.empty()) {
+      return absl::InvalidArgumentError(absl::StrCat(read_.file(), ": ", other));
+    }
     MP_ASSIGN_OR_RETURN(const Node* format, read_.Require(root_, "", "format"));
     MP_ASSIGN_OR_RETURN(const std::int64_t version,
                         read_.Integer(*format, "format", 0, std::int64_t{1} << 53));

@@ -28,8 +28,9 @@ std::string Libexec(const std::string& program, const std::string& script) {
   return "export MERGEPLAN_LIBEXEC='" + folder + "'";
 }
 
-// What the programs do last, here first.
+// What the programs do last, here first; and what they do when they look after signals themselves.
 const std::string kFinished = "echo 1 >&$MERGEPLAN_FINISHED_FD; ";
+const std::string kCatches = "echo s >&$MERGEPLAN_FINISHED_FD; ";
 
 // A plugin that ends the program in the middle of its work must not look like success.
 TEST(Companion, AnEndBeforeTheEndIsAnError) {
@@ -53,7 +54,8 @@ TEST(Companion, PassesArgumentsAndTheExitCodeOn) {
 }
 
 TEST(Companion, ASignalIsSaidWithoutAClaimThatSomethingWasWritten) {
-  const Outcome distill = RunMergeplan("distill", Libexec("mergeplan-torch", "kill -INT $$"));
+  const Outcome distill =
+      RunMergeplan("distill", Libexec("mergeplan-torch", kCatches + "kill -INT $$"));
   EXPECT_EQ(distill.code, 1);
   EXPECT_THAT(distill.err, AllOf(HasSubstr("mergeplan-torch was ended by signal 2 (Interrupt)"),
                                  HasSubstr("if the folder of the run has a run.toml"),
@@ -62,6 +64,28 @@ TEST(Companion, ASignalIsSaidWithoutAClaimThatSomethingWasWritten) {
   EXPECT_EQ(plugins.code, 1);
   EXPECT_THAT(plugins.err, AllOf(HasSubstr("signal 9 (Killed)"), HasSubstr("run the command again"),
                                  Not(HasSubstr("--resume"))));
+}
+
+// Libraries are loaded for a second and more before a program can look after signals.
+TEST(Companion, AStopWhileItStartsIsAStop) {
+  for (const char* signal : {"INT", "TERM"}) {
+    const std::string script = std::string("kill -") + signal + " $$";
+    const Outcome bench = RunMergeplan("bench", Libexec("mergeplan-torch", script));
+    EXPECT_EQ(bench.code, 3) << signal;
+    EXPECT_THAT(bench.err, AllOf(HasSubstr("mergeplan bench: stopped by signal"),
+                                 HasSubstr("nothing was written, run the command again"),
+                                 Not(HasSubstr("before it could"))));
+    // Of a run that had not begun there is nothing to use.
+    const Outcome distill = RunMergeplan("distill", Libexec("mergeplan-torch", script));
+    EXPECT_EQ(distill.code, 1) << signal;
+    EXPECT_THAT(distill.err,
+                AllOf(HasSubstr("mergeplan distill: stopped by a signal before the training began"),
+                      HasSubstr("nothing was written, run the same command again")));
+    const Outcome again = RunMergeplan("distill --resume -o x", Libexec("mergeplan-torch", script));
+    EXPECT_EQ(again.code, 3) << signal;
+    EXPECT_THAT(again.err, HasSubstr("go on with --resume"));
+  }
+  EXPECT_EQ(RunMergeplan("bench", Libexec("mergeplan-torch", "kill -9 $$")).code, 1);
 }
 
 TEST(Companion, OneThatIsMissingIsNamedWithWhereItComesFrom) {

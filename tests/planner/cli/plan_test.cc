@@ -42,6 +42,43 @@ TEST(PlanCommand, TwoDimensionsAroundOneAreSolvedExactly) {
   }
 }
 
+// One file in the place of another: what it is, what is expected, what to do.
+TEST(PlanCommand, FilesThatAreTakenForEachOtherAreNamed) {
+  const std::string folder = TestFolder(), plan = folder + "/plan.toml";
+  const std::string spectrum = folder + "/spectrum.toml", measured = folder + "/measured.toml";
+  NpzWriter npz;
+  npz.Add("z", {4, 2}, {0.1, 0.2, -0.4, 0.3, 0.5, -0.1, 0.2, -0.6});
+  ASSERT_TRUE(npz.Write(folder + "/z.npz").ok());
+  ASSERT_EQ(RunMergeplan("analyze '" + folder + "/z.npz' -o '" + spectrum + "'").code, 0);
+  const std::string ask = " -T 8 --schedule cosine --train-time 1 --gap 0";
+  ASSERT_EQ(RunMergeplan("plan '" + spectrum + "'" + ask + " -o '" + plan + "'").code, 0);
+  ASSERT_TRUE(
+      WriteFileAtomically(measured, "format = 1\nkind = \"measured\"\nteacher_steps = 4\n").ok());
+  const auto expect = [](const std::string& words, const std::string& file,
+                         const std::string& found, const std::string& expected,
+                         const std::string& next) {
+    const Outcome run = RunMergeplan(words);
+    EXPECT_EQ(run.code, 1) << words;
+    EXPECT_THAT(run.err, AllOf(HasSubstr(file + ": is " + found + ", expected " + expected),
+                               HasSubstr(next)))
+        << words;
+  };
+  expect("plan '" + plan + "'" + ask, plan, "a plan", "a spectrum (mergeplan analyze -o",
+         "mergeplan show prints a plan");
+  expect("plan '" + measured + "'" + ask, measured, "measured tables", "a spectrum",
+         "mergeplan plan --measured FILE");
+  for (const std::string command : {"show '", "export --format sigmas '"}) {
+    expect(command + spectrum + "'", spectrum, "a spectrum", "a plan (mergeplan plan -o",
+           "mergeplan plan FILE makes a plan for it");
+  }
+  expect("plan --measured '" + spectrum + "' --updates 5", spectrum, "a spectrum",
+         "measured tables (mergeplan calibrate -o", "mergeplan plan FILE");
+  expect("plan --measured '" + plan + "' --updates 5", plan, "a plan", "measured tables",
+         "mergeplan show");
+  expect("spectrum merge '" + spectrum + "' '" + plan + "' -o '" + folder + "/sum.toml'", plan,
+         "a plan", "a spectrum", "mergeplan show");
+}
+
 TEST(PlanCommand, NaryIsBetterThanAlgorithmOne) {
   const std::string problem =
       "plan --variances 1.2 --teacher-steps 32 --schedule cosine --train-time 1.6 --gap 0 --json";

@@ -94,8 +94,10 @@ TEST_F(MixtureIoTest, ErrorsNameTheKey) {
     return AllOf(HasSubstr(path_), HasSubstr(key), HasSubstr(what));
   };
   EXPECT_THAT(Broken("format = 1", "format = 2").message(), is("'format'", "is 2"));
-  EXPECT_THAT(Broken("kind = \"mixture\"", "kind = \"spectrum\"").message(),
+  EXPECT_THAT(Broken("kind = \"mixture\"", "kind = \"model\"").message(),
               is("'kind'", "expected \"mixture\""));
+  EXPECT_THAT(Broken("kind = \"mixture\"", "kind = \"spectrum\"").message(),
+              is("is a spectrum, expected a mixture", "mergeplan mixture fit -o writes one"));
   EXPECT_THAT(Broken("K = 3", "K = 0").message(), is("'K'", "is 0"));
   EXPECT_THAT(Broken("K = 3", "K = 3.0").message(), is("'K'", "whole number"));
   EXPECT_THAT(Broken("d = 4\n", "").message(), is("'d'", "is missing"));

@@ -85,7 +85,16 @@ class MergeScheduler(SchedulerMixin, ConfigMixin):
             prediction_type = "flow"
         if prediction_type not in PREDICTIONS:
             raise ValueError(f"prediction_type {prediction_type!r} is unknown, expected one of {', '.join(PREDICTIONS)}")
-        checks.entries(num_train_timesteps, beta_start, beta_end, trained_betas, clip_sample, clip_sample_range)
+        if trained_betas is not None:  # a list in the config, whatever it was given as
+            trained_betas = checks.numbers("trained_betas", trained_betas)
+            self.register_to_config(trained_betas=trained_betas)
+        checks.entries(num_train_timesteps, beta_start, beta_end, trained_betas)
+        checks.truth("flow", flow)
+        checks.truth("invert_sigmas", invert_sigmas)
+        checks.truth("rescale_betas_zero_snr", rescale_betas_zero_snr)
+        checks.truth("clip_sample", clip_sample)
+        checks.positive("snr_shift_scale", snr_shift_scale)
+        checks.positive("clip_sample_range", clip_sample_range)
         if flow:
             self._table: BetaTable | FlowTable = FlowTable(num_train_timesteps, invert_sigmas)
             self._final = (1.0, 0.0)
@@ -95,8 +104,6 @@ class MergeScheduler(SchedulerMixin, ConfigMixin):
                 rescale_betas_zero_snr and snr_shift_scale == 1,
             )  # fmt: skip
             if snr_shift_scale != 1:
-                if not (snr_shift_scale > 0 and math.isfinite(snr_shift_scale)):
-                    raise ValueError(f"snr_shift_scale is {snr_shift_scale}, expected a positive number")
                 betas = shifted_betas(betas, snr_shift_scale, rescale_betas_zero_snr)
             table = BetaTable(betas)
             self._table = table
@@ -109,17 +116,12 @@ class MergeScheduler(SchedulerMixin, ConfigMixin):
         self._told: set[Any] = set()
         self._plan: tuple[list[float], list[float], list[float]] | None = None
         if jump_timesteps is not None:
-            jumps = [[float(v) for v in part or ()] for part in (jump_timesteps, jump_alphas, jump_sigmas)]
-            n = len(jumps[0])
-            if n == 0 or len(jumps[1]) != n + 1 or len(jumps[2]) != n + 1:
-                raise ValueError(
-                    f"the config has {n} jump_timesteps, {len(jumps[1])} jump_alphas and {len(jumps[2])} jump_sigmas, "
-                    "expected N, N+1 and N+1"
-                )
+            jumps = checks.jumps(jump_timesteps, jump_alphas, jump_sigmas, num_train_timesteps)
             self._check(jumps[1], jumps[2])
             self._same_schedule(*jumps)
+            self.register_to_config(jump_timesteps=jumps[0], jump_alphas=jumps[1], jump_sigmas=jumps[2])
             self._unchanged(jump_checksum)
-            self._plan = (jumps[0], jumps[1], jumps[2])
+            self._plan = jumps
         elif jump_checksum is not None:
             raise ValueError(
                 "the config was changed after it was made: it has a jump_checksum and no jump_timesteps. Make it anew from the "
@@ -177,9 +179,8 @@ class MergeScheduler(SchedulerMixin, ConfigMixin):
 
     def _unchanged(self, checksum: str | None) -> None:
         """ValueError where the config's jumps, or what they rest on, are not those that were written with `checksum`."""
-        entries = [self.config[key] for key in _MEANING]
-        text = json.dumps(entries, default=lambda x: x.tolist() if hasattr(x, "tolist") else list(x))
-        found = hashlib.sha256(text.encode()).hexdigest()[:16]
+        entries = [checks.plain(self.config[key]) for key in _MEANING]
+        found = hashlib.sha256(json.dumps(entries, default=str).encode()).hexdigest()[:16]
         if checksum not in (None, found):
             raise ValueError(
                 f"the config was changed after it was made: its jump_checksum is {checksum!r}, expected {found!r} for its jumps, "
@@ -362,15 +363,19 @@ class MergeScheduler(SchedulerMixin, ConfigMixin):
         return self._index_near(timestep, 0)
 
     def _index_near(self, timestep, expected: int) -> int:
-        """`expected` where that jump begins at this timestep, else the first that does."""
+        """The jump that begins nearest to this timestep; of two as near `expected`, else the first."""
         try:
             given = torch.as_tensor(timestep).detach().double().flatten().tolist()
         except (TypeError, ValueError, RuntimeError):
             given = []
-        for at in [expected, *range(len(self._times))]:
-            near = 1e-3 * max(1.0, abs(self._times[at]))
-            if given and all(abs(t - self._times[at]) <= near for t in given):  # of NaN that is false
-                return at
+        if not all(math.isfinite(t) for t in given):
+            given = []
+        # Some are closer to each other than what a timestep may lose on its way (flows with a large shift in bfloat16).
+        order = [expected, *range(len(self._times))]
+        off = {at: max((abs(t - self._times[at]) for t in given), default=math.inf) for at in order}
+        nearest = min(order, key=off.__getitem__)
+        if off[nearest] <= 1e-3 * max(1.0, abs(self._times[nearest])):
+            return nearest
         shown = f"{given[0]:g}" if given and len(set(given)) == 1 else repr(timestep)
         raise ValueError(
             f"no jump begins at timestep {shown}, expected one of {self._times}; call step() with what set_timesteps() "

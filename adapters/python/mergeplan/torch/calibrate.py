@@ -46,7 +46,8 @@ class Calibration:
             for entry in getattr(self, name):
                 lines.append("  { " + ", ".join(f"{key} = {value!r}" for key, value in entry.items()) + " },")
             lines.append("]")
-        beside = f"{os.fspath(path)}.{os.getpid()}.part"
+        path = os.fsdecode(path)
+        beside = f"{path}.{os.getpid()}.part"
         with open(beside, "w", encoding="utf-8") as out:
             out.write("\n".join(lines) + "\n")
             out.flush()
@@ -95,7 +96,7 @@ def calibrate(
     *,
     held_out: torch.Tensor,
     updates: int = 100,
-    lengths: Sequence[int] | None = None,
+    lengths: Iterable[int] | None = None,
     path: str | os.PathLike | None = None,
     probe: float = 1e-2,
     progress: Callable[[str], None] | None = None,
@@ -117,10 +118,13 @@ def calibrate(
     updates = whole("updates", updates, 4)
     if len(checks.tensor("held_out", held_out)) < 2:
         raise ValueError(f"held_out has {len(held_out)} row, expected 2 or more")
-    if lengths is not None and isinstance(lengths, (str, bytes)) or lengths is not None and not isinstance(lengths, Iterable):
-        raise TypeError(f"lengths is a {type(lengths).__name__}, expected numbers of steps")
-    if lengths is not None and any(whole("lengths", n, 2) > T for n in lengths):
-        raise ValueError(f"lengths is {list(lengths)}, expected numbers of steps from 2 to {T}")
+    checks.finite("held_out", held_out)
+    if lengths is not None:
+        if isinstance(lengths, (str, bytes)) or not isinstance(lengths, Iterable):
+            raise TypeError(f"lengths is a {type(lengths).__name__}, expected numbers of steps")
+        lengths = [whole("lengths", n, 2) for n in lengths]
+        if any(n > T for n in lengths):
+            raise ValueError(f"lengths is {lengths}, expected numbers of steps from 2 to {T}")
     probe = checks.positive("probe", probe)
     checks.function("make_optimizer", make_optimizer, "of (parameters)")
     if not callable(samples) and not isinstance(samples, Iterable) and not hasattr(samples, "__getitem__"):

@@ -25,12 +25,19 @@ def whole(what: str, value, least: int) -> int:
 def positive(what: str, value) -> float:
     """ValueError for what is no positive, finite number."""
     try:
-        number = math.nan if isinstance(value, (bool, str)) else float(value)
+        none = isinstance(value, (bool, str)) or type(value).__name__ in ("bool", "bool_")  # numpy's two names
+        number = math.nan if none else float(value)
     except (TypeError, ValueError):
         number = math.nan
     if not (number > 0 and math.isfinite(number)):
         raise ValueError(f"{what} is {value!r}, expected a positive number")
     return number
+
+
+def finite(what: str, value: torch.Tensor) -> None:
+    """ValueError where a number of a tensor is not finite."""
+    if not bool(value.isfinite().all()):
+        raise ValueError(f"{what} holds numbers that are not finite")
 
 
 def network(what: str, value) -> None:
@@ -84,17 +91,23 @@ def conditions(what: str, value) -> dict[str, Any]:
     return value
 
 
+def _decoded(what: str, path) -> str:
+    try:
+        return os.fsdecode(path)
+    except TypeError:
+        raise TypeError(f"{what} is a {type(path).__name__}, expected a str, bytes or os.PathLike") from None
+
+
 def folder(what: str, path) -> str:
     """The path of a folder for files, made where it is missing. ValueError where nothing can be written into it."""
-    try:
-        path = os.fspath(path)
-    except TypeError:
-        raise TypeError(f"{what} is a {type(path).__name__}, expected a str or os.PathLike") from None
+    path = _decoded(what, path)
     try:
         os.makedirs(path, exist_ok=True)
         reason = "" if os.access(path, os.W_OK | os.X_OK) else "it cannot be written to"
     except OSError as error:
         reason = error.strerror or str(error)
+    except ValueError as error:  # a NUL in it
+        reason = str(error)
     if reason:
         raise ValueError(f"{what} is {path!r}, expected a folder for files, or a name under which one can be made ({reason})")
     return path
@@ -102,11 +115,8 @@ def folder(what: str, path) -> str:
 
 def writable(what: str, path) -> str:
     """The path of a file that is still to be written: what cannot be is found before the work, not after it."""
-    try:
-        path = os.fspath(path)
-    except TypeError:
-        raise TypeError(f"{what} is a {type(path).__name__}, expected a str or os.PathLike") from None
+    path = _decoded(what, path)
     folder = os.path.dirname(path) or "."
-    if not path or os.path.isdir(path) or not os.path.isdir(folder) or not os.access(folder, os.W_OK):
+    if not path or "\0" in path or os.path.isdir(path) or not os.path.isdir(folder) or not os.access(folder, os.W_OK):
         raise ValueError(f"{what} is {path!r}, expected a file in a folder that is there and can be written to")
     return path

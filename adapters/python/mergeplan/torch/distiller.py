@@ -15,7 +15,7 @@ from .checks import whole
 from .distributed import rank_and_world, unwrap
 from .evaluation import errors, walk
 from .levels import Levels, check_word
-from .networks import begins_like, call_network, checked, input_type
+from .networks import asked, begins_like, call_network, input_type
 from .order import INITS, TEACHER, Order, Stage, Task, make_order
 from .programs import Move, Segment, moves_of
 from .records import Curve, MergeRecord
@@ -145,8 +145,8 @@ class MergeDistiller:
         for what, call in (("forward", forward), ("teacher_forward", teacher_forward)):
             if call is not None:
                 checks.function(what, call, "of (network, z, t, condition)")
-        if held_out is not None and not bool(checks.tensor("held_out", held_out).isfinite().all()):
-            raise ValueError("held_out holds numbers that are not finite")
+        if held_out is not None:
+            checks.finite("held_out", checks.tensor("held_out", held_out))
         self.student, self.teacher = student, teacher
         self.network = unwrap(student)
         if teacher is not None:
@@ -296,7 +296,6 @@ class MergeDistiller:
         x0: torch.Tensor | None = None,
         generator: torch.Generator | None = None,
         *,
-        rows: int | None = None,
         like: torch.Tensor | None = None,
         **condition,
     ) -> Batch:
@@ -423,11 +422,11 @@ class MergeDistiller:
         z = z.to(dtype)
         if network == TEACHER and self.teacher is not None:
             with torch.no_grad():
-                return checked(self._teacher_forward(self.teacher, z, t, condition), z, "teacher")
+                return asked(self._teacher_forward, self.teacher, z, t, condition, "teacher")
         number = 0 if network == TEACHER else network
         forward = self._teacher_forward if network == TEACHER else self.forward
         with self.snapshots.used(number):
-            return checked(forward(self.inner(), z, t, condition), z, "student")
+            return asked(forward, self.inner(), z, t, condition, "student")
 
     def inner(self) -> nn.Module:
         # A frozen jump goes past DDP, whose forward pass belongs to training.
@@ -500,7 +499,8 @@ class MergeDistiller:
         return state_of(self)
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Takes a training up. ValueError where the state is of another question, or damaged; nothing is changed then."""
+        """Takes a training up. ValueError where the state is of another question or another teacher (whose parameters are
+        known by names, shapes and some of their values), or damaged; nothing is changed then."""
         load_state(self, state)
 
     def __repr__(self) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from .batches import mix
-from .networks import input_type
+from .networks import asked, input_type
 from .order import Task
 from .programs import Move, Program, moves_of, pick, rows_at
 from .snapshots import frozen
@@ -30,7 +30,7 @@ def errors(owner: MergeDistiller, x0: torch.Tensor, task: Task, block: int, cond
         at = rows_at(owner.levels, [(task.last, task.landing)] * len(part), part)
         seen = (z if at.scale is None else z * at.scale).to(input_type(owner.network) if z.dtype == torch.float32 else z.dtype)
         with frozen(owner.network):
-            said = owner.forward(owner.inner(), seen, at.time, cut).to(z.dtype)
+            said = asked(owner.forward, owner.inner(), seen, at.time, cut, "student").to(z.dtype)
         got = z * at.state + said * at.output
         out.append((got - end).double().flatten(1).square().sum(1).cpu())
     return torch.cat(out)

@@ -32,8 +32,8 @@ class LatentMoments:
         self.mean = self.m2 = self.m3 = self.m4 = self.comoment = None
 
     def update(self, latents: torch.Tensor) -> None:
-        """Adds a batch of shape (n, ...), any real dtype. ValueError where a value is not finite (nothing is added then) or the
-        shape of a sample is not that of the first batch."""
+        """Adds a batch of shape (n, ...), any real dtype. ValueError where a value is not finite, or too large for its fourth
+        power, and where the shape of a sample is not that of the first batch; nothing is added then."""
         if not isinstance(latents, torch.Tensor):
             raise TypeError(f"latents: is a {type(latents).__name__}, expected a torch.Tensor")
         if latents.ndim < 2 or latents.numel() == 0 and latents.shape[0] > 0:
@@ -53,12 +53,9 @@ class LatentMoments:
         part = LatentMoments(self.covariance)
         for chunk in rows.split(max(1, _CHUNK // rows.shape[1])):
             part._join(*_moments(chunk.double(), self.covariance))
-        broken = ~torch.isfinite(part.mean + part.m2)
-        if bool(broken.any()):
-            at = int(broken.nonzero()[0])
-            raise ValueError(f"latents: hold a value that is not finite, or too large to be squared, in dimension {at}")
-        self.shape = shape
-        self._join(part.count, part.mean, part.m2, part.m3, part.m4, part.comoment)
+        part._refuse_broken("latents: hold a value that is")
+        part.shape = shape
+        self._add(part, "latents: with those that were added before they are")
 
     def merge(self, other: "LatentMoments") -> None:
         """Adds the samples behind `other`, which must be others than those behind this one."""
@@ -72,8 +69,7 @@ class LatentMoments:
             return
         if self.shape is not None and other.shape != self.shape:
             raise ValueError(f"other: is of samples of shape {other.shape}, expected {self.shape}")
-        self.shape = other.shape
-        self._join(other.count, other.mean, other.m2, other.m3, other.m4, other.comoment)
+        self._add(other, "other: with the samples of this one they are")
 
     def all_reduce(self, group=None) -> None:
         """Of every process of a torch.distributed group: afterwards each has the moments of all samples, equal bit by bit.
@@ -136,6 +132,28 @@ class LatentMoments:
         if backend == "nccl":
             return torch.device("cuda", torch.cuda.current_device())
         return torch.device("cpu")
+
+    def _add(self, part: "LatentMoments", what: str) -> None:
+        """Both together, or ValueError and this one as it was."""
+        total = LatentMoments(self.covariance)
+        total._take(self)
+        total._join(part.count, part.mean, part.m2, part.m3, part.m4, part.comoment)
+        total._refuse_broken(what)
+        total.shape = part.shape
+        self._take(total)
+
+    def _take(self, other: "LatentMoments") -> None:
+        for name, value in other.state_dict().items():
+            setattr(self, name, value)
+
+    def _refuse_broken(self, what: str) -> None:
+        for words, sums in (
+            ("not finite, or too large to be squared", self.mean + self.m2),
+            ("too large for its fourth power", self.m3 + self.m4),
+        ):
+            broken = ~torch.isfinite(sums)
+            if bool(broken.any()):
+                raise ValueError(f"{what} {words}, in dimension {int(broken.nonzero()[0])}")
 
     def _join(self, count, mean, m2, m3, m4, comoment) -> None:
         if self.count == 0:

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
+from typing import Any, Callable
+
 import torch
 from torch import nn
+
+from .distributed import is_sharded
 
 
 def call_network(network: nn.Module, z: torch.Tensor, t: torch.Tensor, condition: dict) -> torch.Tensor:
@@ -27,6 +32,24 @@ def input_type(module: nn.Module) -> torch.dtype:
         if parameter.is_floating_point():
             return parameter.dtype
     return torch.float32
+
+
+def asked(
+    forward: Callable[..., torch.Tensor], network: nn.Module, z: torch.Tensor, t: torch.Tensor, condition: dict, who: str
+) -> torch.Tensor:
+    """`forward(network, z, t, condition)`, looked at. ValueError where the network does not take states of this type."""
+    try:
+        out = forward(network, z, t, condition)
+    except RuntimeError as error:
+        own = input_type(network)
+        if own == z.dtype or "type" not in str(error):  # torch has many words for it, all with this one
+            raise
+        raise ValueError(
+            f"the {who} has parameters of {own} and was asked about states of {z.dtype} ({str(error).splitlines()[0]}), expected "
+            f"one type: states are float64 for samples in float64, else of the student's type; pass samples in float32, or "
+            f"convert the {who} (.to({z.dtype}))"
+        ) from error
+    return checked(out, z, who)
 
 
 def checked(out: torch.Tensor, z: torch.Tensor, who: str) -> torch.Tensor:
@@ -72,3 +95,24 @@ def _equal(a: torch.Tensor, b: torch.Tensor) -> bool:
         return True
     b = b.to(a.device)
     return torch.equal(a, b.to(a.dtype)) or torch.equal(a.to(b.dtype), b)
+
+
+_SAMPLED = 32  # entries of every parameter
+
+
+@torch.no_grad()
+def fingerprint(module: nn.Module) -> dict[str, Any]:
+    """What tells a network from others for little: the names, shapes and types of its parameters, and some of their values (at
+    equal distances, bit by bit, so that the device does not matter; of sharded networks none)."""
+    shapes, values = hashlib.sha256(), hashlib.sha256()
+    whole = not is_sharded(module)
+    count = 0
+    for name, parameter in module.named_parameters():
+        count += 1
+        shapes.update(f"{name} {tuple(parameter.shape)} {parameter.dtype}\n".encode())
+        if not whole or parameter.is_meta or parameter.layout != torch.strided or parameter.numel() == 0:
+            continue
+        step = -(-parameter.numel() // _SAMPLED)
+        some = parameter.detach().reshape(-1)[::step].cpu().contiguous()
+        values.update(some.view(torch.uint8).numpy().tobytes())
+    return {"number": count, "names and shapes": shapes.hexdigest()[:16], "values": values.hexdigest()[:16] if whole else None}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import MISSING, asdict, dataclass, field, fields
 from typing import Any
 
 import torch
@@ -35,10 +35,15 @@ class MergeRecord:
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> MergeRecord:
-        """The reverse. KeyError, TypeError for other keys."""
+        """The reverse. ValueError, KeyError for other keys, TypeError for what is no dict."""
+        if not isinstance(values, dict):
+            raise TypeError(f"a record is a {type(values).__name__}, expected a dict")
         unknown = set(values) - {f.name for f in fields(cls)}
         if unknown:
-            raise KeyError(f"unknown keys {sorted(unknown)}")
+            raise ValueError(f"a record has the unknown keys {sorted(map(str, unknown))}")
+        for f in fields(cls):
+            if f.default is MISSING and f.default_factory is MISSING and f.name not in values:
+                raise KeyError(f"{f.name} of a record")
         return cls(**values)
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import os
-from typing import Iterable, Iterator
+import pickle
+import uuid
+from typing import Any, Iterable, Iterator
 
 import torch
 from torch import nn
@@ -50,7 +52,8 @@ class Snapshots:
     with the network's for the time of a call, so that no second network is needed and adapters share their base.
 
     `memory`: bytes that snapshots may take (None: no limit); those used longest ago then lie in files of `folder` and
-    are loaded back, bit by bit, when they are asked for.
+    are loaded back, bit by bit, when they are asked for. Files are this object's own: no other run's, nor those of another
+    object, are ever read, so that a folder may be shared. A run that is killed leaves its files behind (snapshot-*.pt).
     """
 
     def __init__(self, module: nn.Module, memory: int | None = None, folder: str | None = None):
@@ -64,7 +67,21 @@ class Snapshots:
         self._module = module
         self._memory, self._folder = memory, folder
         self._held: dict[int, Values | None] = {}  # None: in its file only; the first was used longest ago
+        self._own_files()
         self._slots: Slots | None = None
+
+    def _own_files(self) -> None:
+        self._name = uuid.uuid4().hex[:12]
+        self._written: set[int] = set()  # whose files hold what is held under their numbers
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Of a copy: with all values, since files have one owner."""
+        held = {n: v if v is not None else self._read(n) for n, v in self._held.items()}
+        return {**self.__dict__, "_held": held, "_slots": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._own_files()
 
     def _own(self) -> Values:
         if self._slots is None:
@@ -94,7 +111,7 @@ class Snapshots:
     def path(self, number: int) -> str:
         """Its file, one for every process where the network is sharded."""
         rank, _ = rank_and_world()
-        return os.path.join(self._folder or "", f"snapshot-{number}.rank{rank}.pt")
+        return os.path.join(self._folder or "", f"snapshot-{self._name}-{number}.rank{rank}.pt")
 
     @torch.no_grad()
     def put(self, number: int) -> None:
@@ -104,6 +121,7 @@ class Snapshots:
     def put_values(self, number: int, values: Values) -> None:
         """Takes tensors over."""
         self._held.pop(number, None)
+        self._remove_file(number)  # it is of other values
         self._held[number] = values
         self._make_room(number)
 
@@ -124,10 +142,13 @@ class Snapshots:
         try:
             values = torch.load(path, map_location="cpu", weights_only=not self._sharded())
         except Exception as error:  # whatever a damaged file makes of the reader
-            raise RuntimeError(f"{path}: snapshot {number} cannot be read back ({error})") from error
+            reason = (str(error) or type(error).__name__).splitlines()[0]
+            if isinstance(error, pickle.UnpicklingError):  # torch's words advise to run what the file says
+                reason = "it is damaged, or no file of weights"
+            raise RuntimeError(f"{path}: snapshot {number} cannot be read back ({reason})") from error
         for name, tensor in own.items():
             if name not in values or values[name].shape != tensor.shape or values[name].dtype != tensor.dtype:
-                raise RuntimeError(f"{path}: snapshot {number} does not hold the student's {name}; it was written by another run")
+                raise RuntimeError(f"{path}: snapshot {number} does not hold the student's {name}; something else wrote it")
         return {n: values[n].to(t.device) for n, t in own.items()}
 
     def keep_only(self, numbers: Iterable[int]) -> None:
@@ -136,8 +157,13 @@ class Snapshots:
         for number in list(self._held):
             if number not in wanted:
                 del self._held[number]
-                if self._folder and os.path.exists(self.path(number)):
-                    os.remove(self.path(number))
+                self._remove_file(number)
+
+    def _remove_file(self, number: int) -> None:
+        if number in self._written:
+            self._written.discard(number)
+            with contextlib.suppress(FileNotFoundError):
+                os.remove(self.path(number))
 
     def load(self, number: int) -> None:
         """Gives the network these weights, in place."""
@@ -184,8 +210,9 @@ class Snapshots:
             values = self._held[number]
             if number == keep or values is None:
                 continue
-            if not os.path.exists(self.path(number)):
+            if number not in self._written:
                 save_file(values, self.path(number))
+                self._written.add(number)
             self._held[number] = None
 
     def state_dict(self) -> dict[str, Values]:
