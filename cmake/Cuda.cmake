@@ -1,4 +1,4 @@
-# CUDA kernels (planner/search/cuda, adapters/linear/cuda, adapters/experts/cuda), optional:
+# CUDA kernels (planner/search/cuda, and cuda/ in adapters/ linear, experts, vae_latent, network), optional:
 #   MERGEPLAN_CUDA=AUTO (default)  where nvcc is found: $CUDACXX, the bin folders of $CUDA_PATH and
 #                                  $CUDAToolkit_ROOT, $PATH. Sanitizer builds do without.
 #   MERGEPLAN_CUDA=ON              nvcc must be there
@@ -66,6 +66,10 @@ if(MERGEPLAN_HAVE_CUDA)
   # Its symbols stay inside: LibTorch's CUDA libraries, opened later, bring a runtime of their own.
   target_link_libraries(mergeplan_cudart INTERFACE "${MERGEPLAN_CUDART}" Threads::Threads ${CMAKE_DL_LIBS} rt)
   target_link_options(mergeplan_cudart INTERFACE "LINKER:--exclude-libs,libcudart_static.a")
+  # For modules that use LibTorch's CUDA headers.
+  get_filename_component(_nvcc "${MERGEPLAN_NVCC}" REALPATH)
+  get_filename_component(_toolkit "${_nvcc}/../.." ABSOLUTE)
+  find_path(MERGEPLAN_CUDA_INCLUDE cuda_runtime_api.h HINTS "${_toolkit}/include" "${_toolkit}/targets/x86_64-linux/include")
 endif()
 
 function(mergeplan_cuda_object out file)

@@ -8,14 +8,17 @@
 #
 # The binaries (in build/release, or in the folder that MERGEPLAN_BUILD names):
 #   cmake --preset release && cmake --build --preset release --target \
-#     search_device_test adapters_linear_test experts_test vae_latent_test mergeplan mergeplan-torch mergeplan-plugins mergeplan_plugins
+#     search_device_test adapters_linear_test experts_test vae_latent_test adapters_network_test mergeplan mergeplan-torch \
+#     mergeplan_graph mergeplan-plugins mergeplan_plugins
 # A device machine needs of them bin/, libexec/, lib/ and gpu-lib.tar.xz. LibTorch is the one they were linked with, or
-# python3's. Checks whose binary is not there are left out, and said to be, except the search's.
+# python3's. Checks whose binary is not there are left out, and said to be, except the search's; so are those that need a python3 with
+# torch.
 set -uo pipefail
-cd "$(dirname "${BASH_SOURCE[0]}")/.."
+cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit
 BUILD="${MERGEPLAN_BUILD:-build/release}"
-TARGETS="search_device_test adapters_linear_test experts_test vae_latent_test mergeplan mergeplan-torch mergeplan-plugins mergeplan_plugins"
-BINARIES=("$BUILD"/bin/{search_device_test,adapters_linear_test,experts_test,vae_latent_test,mergeplan} "$BUILD"/libexec/mergeplan/*
+TARGETS="search_device_test adapters_linear_test experts_test vae_latent_test adapters_network_test mergeplan mergeplan-torch mergeplan_graph"
+TARGETS+=" mergeplan-plugins mergeplan_plugins"
+BINARIES=("$BUILD"/bin/{search_device_test,adapters_linear_test,experts_test,vae_latent_test,adapters_network_test,mergeplan} "$BUILD"/libexec/mergeplan/*
   "$BUILD"/lib/mergeplan/plugins/*.so)
 
 say() { printf '\n== %s\n' "$*"; }
@@ -88,9 +91,13 @@ say "students of a mixture: trainings of random sizes on the device against the 
 left_out "$BUILD/bin/experts_test" ||
   gtest "$BUILD/bin/experts_test" 'DeviceTraining.OnCuda*' 60 || FAILED+=("students of a mixture")
 
-say "moments of latents on the device against one pass on the processor"
+say "moments of latents on the device against one pass on the processor, and against the same kernels as loops"
 left_out "$BUILD/bin/vae_latent_test" ||
-  gtest "$BUILD/bin/vae_latent_test" 'LatentMoments.AreSummedOnCuda' 40 || FAILED+=("moments of latents")
+  gtest "$BUILD/bin/vae_latent_test" 'LatentMoments.AreSummedOnCuda:DeviceMoments.OnCuda*' 40 || FAILED+=("moments of latents")
+
+say "kernels of networks (the DDIM wrapper, the average of parameters) against LibTorch on the processor"
+left_out "$BUILD/bin/adapters_network_test" ||
+  gtest "$BUILD/bin/adapters_network_test" '*.OnCuda*' 40 || FAILED+=("kernels of networks")
 
 say "distill --device cuda against --device cpu"
 if [ ! -x "$BUILD/libexec/mergeplan/mergeplan-torch" ] || [ ! -x "$BUILD/bin/mergeplan" ]; then
@@ -188,6 +195,15 @@ print("achieved error %.17g (whole, %.1f s of training), %.17g (stopped and take
       % (whole["achieved_error"], whole["seconds"], pieces["achieved_error"]))
 sys.exit(0 if whole["achieved_error"] == pieces["achieved_error"] else 1)
 PY
+fi
+
+# 4. Networks.
+say "distill of networks: --device cuda against --device cpu, with and without CUDA graphs"
+if [ ! -x "$BUILD/libexec/mergeplan/mergeplan-torch" ] || [ ! -x "$BUILD/bin/mergeplan" ]; then
+  echo "left out: $BUILD/libexec/mergeplan/mergeplan-torch is not there"
+else
+  # shellcheck source=tests/gpu_networks.sh
+  source tests/gpu_networks.sh
 fi
 
 say "result"

@@ -83,6 +83,15 @@ absl::StatusOr<std::unique_ptr<NetworkTraining>> NetworkTraining::Create(
   // The first rank alone writes files.
   if (several && !watch.communicator->first()) options.memory = 0;
   options.stop = watch.stop;
+  options.note = watch.note;
+  if (job.device.cuda && job.options.cuda_graph) {
+    const auto graphs = network::OpenCudaGraphs(job.device.index);
+    if (graphs.ok()) {
+      options.graphs = *graphs;
+    } else if (watch.note) {
+      watch.note(absl::StrCat("networks train without CUDA graphs: ", graphs.status().message()));
+    }
+  }
   if (watch.checkpoint) {
     options.checkpoint = [keep = watch.checkpoint](network::Executor&, bool forced) {
       return keep(forced);

@@ -147,6 +147,7 @@ absl::StatusOr<int> Execute(const RunCase& run, const RunFolder& folder,
   watch.stop = [&ranks] { return ranks.Stop(); };
   watch.checkpoint = [&](bool forced) { return checkpointer.Offer(*training, forced); };
   watch.progress = [&printer](const TrainingProgress& p) { printer.Show(p); };
+  watch.note = [&printer](const std::string& text) { printer.Line(text); };
   const auto prepare = [&]() -> absl::Status {
     MP_ASSIGN_OR_RETURN(training, run.Begin(watch));
     if (arguments.resume) MP_RETURN_IF_ERROR(ReadCheckpoint(path, *training));

@@ -98,6 +98,8 @@ void AddNetworkOptions(CLI::App* command, DistillArguments& a) {
       {"held-out-rows", "Rows that errors are measured on [256]"},
       {"gradient-checkpointing",
        "yes: compute a student's blocks twice instead of keeping them, of unet: networks [no]"},
+      {"cuda-graph",
+       "no: training steps are not taken down as CUDA graphs; of --device cuda [yes]"},
       {"deterministic", "yes: LibTorch's deterministic algorithms only [no]"}};
   for (const auto& [name, help] : options) {
     group->add_option_function<std::string>(

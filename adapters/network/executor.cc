@@ -255,6 +255,8 @@ absl::Status Executor::TrainGroup(const std::vector<int>& merges) {
   options.seed = options_.seed;
   options.gain_bound = options_.gain_bound;
   options.fit_loss = options_.fit_loss;
+  options.graphs = options_.graphs;
+  options.note = options_.note;
   options.communicator = options_.communicator;
 
   std::vector<double> initial_losses;

@@ -100,6 +100,10 @@ struct ExecutorOptions {
   std::string folder;          // of snapshots; needed for `memory` and to write the state
   std::int64_t memory = 0;     // bytes that snapshots may take; 0: no limit
   bool deterministic = false;  // LibTorch's deterministic algorithms only
+  // Takes training steps down as graphs of a device; null: none. `note` is told where that comes to
+  // nothing.
+  std::shared_ptr<GraphEngine> graphs = nullptr;
+  std::function<void(const std::string&)> note;
   // The processes that train together, on the CPU; null: this one alone. `stop` must say the same
   // to all.
   std::shared_ptr<const Communicator> communicator = nullptr;

@@ -64,6 +64,7 @@ absl::StatusOr<Optimizer> Optimizer::Create(std::vector<at::Tensor> parameters,
       }
     }
     if (recipe.ema > 0) out.average_ = Copies(out.parameters_);
+    out.fused_average_ = FusedAverage::Create(out.average_, out.parameters_);
     return out;
   });
 }
@@ -112,7 +113,11 @@ absl::StatusOr<Optimizer::Result> Optimizer::Step(std::int64_t update, double sc
                           /*amsgrad=*/false, /*maximize=*/false);
         break;
     }
-    if (!average_.empty()) at::_foreach_lerp_(average_, parameters_, 1 - recipe_.ema);
+    if (fused_average_ != nullptr) {
+      MP_RETURN_IF_ERROR(fused_average_->Move(1 - recipe_.ema));
+    } else if (!average_.empty()) {
+      at::_foreach_lerp_(average_, parameters_, 1 - recipe_.ema);
+    }
     Clear();
     return result;
   });

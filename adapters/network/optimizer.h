@@ -3,19 +3,22 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "adapters/linear/recipe.h"
+#include "adapters/network/cuda/average.h"
 
 namespace mergeplan::network {
 
 // Moves a list of parameters by their gradients as the recipe says; every optimizer does what
 // PyTorch's of the same name does (adapters/linear/recipe.h has options and meanings; `draws` and
 // `student` of a recipe belong to linear students and must have their defaults). One fused LibTorch
-// operation for all parameters, O(parameters).
+// operation for all parameters, and for their average one (on CUDA a kernel of ours);
+// O(parameters).
 class Optimizer {
  public:
   // `parameters` are leaves that ask for gradients; they are moved in place. INVALID_ARGUMENT for a
@@ -56,7 +59,8 @@ class Optimizer {
   std::int64_t updates_ = 0;
   std::int64_t steps_ = 0;
   std::vector<at::Tensor> parameters_, first_, second_, average_;
-  std::vector<at::Tensor> counts_;  // steps, as the fused operations want it
+  std::vector<at::Tensor> counts_;                     // steps, as the fused operations want it
+  std::shared_ptr<const FusedAverage> fused_average_;  // null: LibTorch moves the average
 };
 
 // FAILED_PRECONDITION: `what` ("the loss is nan") at update `update` (0-based) of `updates`, and

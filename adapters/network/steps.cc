@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "adapters/network/cuda/landing.h"
 #include "adapters/network/try.h"
 #include "adapters/network/wrapper.h"
 #include "planner/base/status_macros.h"
@@ -52,7 +53,7 @@ absl::StatusOr<at::Tensor> NetworkSteps::Jump(Module& module, const at::Tensor& 
       return module.Forward(seen.to(type_), time, {});
     }();
     MP_RETURN_IF_ERROR(out.status());
-    return z * landing.state + out->to(z.scalar_type()) * landing.output;
+    return Land(z, *out, {landing.state, landing.output, {}, {}});
   });
 }
 
@@ -88,7 +89,7 @@ absl::StatusOr<at::Tensor> NetworkSteps::JumpRows(Module& module, const at::Tens
       return module.Forward(seen.to(type_), time, {});
     }();
     MP_RETURN_IF_ERROR(out.status());
-    return z * each(state) + out->to(z.scalar_type()) * each(output);
+    return Land(z, *out, {0, 0, each(state), each(output)});
   });
 }
 

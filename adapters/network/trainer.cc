@@ -39,6 +39,11 @@ Trainer::Trainer(std::unique_ptr<Module> module, std::vector<TrainTask> tasks, F
       calls_(losses_.size()) {
   if (options_.communicator == nullptr) options_.communicator = Alone();
   for (const TrainTask& task : tasks_) targets_.emplace_back(task.target, task.range.last);
+  // The levels of a fit are others in every update.
+  if (options_.graphs != nullptr && !tasks_.empty()) {
+    graphs_ = std::make_unique<StepGraphs>(options_.graphs, optimizer_.parameters(), tasks_.size(),
+                                           options_.note);
+  }
 }
 
 absl::StatusOr<std::unique_ptr<Trainer>> Trainer::Create(std::unique_ptr<Module> module,
@@ -78,10 +83,15 @@ absl::Status Trainer::NotFinite(const std::string& what) const {
   return NotFiniteAt(what, updates_, options_.updates);
 }
 
+// What a batch's loss counts in the gradient.
+double Trainer::Weight(double factor) const {
+  return factor * scale_.scale() / options_.recipe.accumulate;
+}
+
 absl::StatusOr<double> Trainer::Backward(const at::Tensor& loss, double factor) {
   const double value = loss.item<double>();
   if (std::isfinite(value) || scale_.on()) {
-    (loss * (factor * scale_.scale() / options_.recipe.accumulate)).backward();
+    (loss * Weight(factor)).backward();
   }
   return value;
 }
@@ -139,10 +149,16 @@ absl::StatusOr<double> Trainer::Batch(std::size_t index, std::uint64_t first_row
   MP_ASSIGN_OR_RETURN(const at::Tensor target,
                       targets_[index].Of(frozen_, *inputs_, stream, first_row, z, &calls_[index]));
   calls_[index] += inputs_->teacher_calls() - before;
-  MP_ASSIGN_OR_RETURN(const at::Tensor out,
-                      frozen_.student->Jump(*module_, z, task.range.last, task.landing));
+  const auto loss = [this,
+                     &task](const std::vector<at::Tensor>& inputs) -> absl::StatusOr<at::Tensor> {
+    MP_ASSIGN_OR_RETURN(const at::Tensor out,
+                        frozen_.student->Jump(*module_, inputs[0], task.range.last, task.landing));
+    return OfTheBatch((out - inputs[1]).flatten(1).square().sum(1));
+  };
   return Try(task.name, [&]() -> absl::StatusOr<double> {
-    return Backward(OfTheBatch((out - target).flatten(1).square().sum(1)), task.factor);
+    if (graphs_ != nullptr) return graphs_->Run(index, {z, target}, Weight(task.factor), loss);
+    MP_ASSIGN_OR_RETURN(const at::Tensor number, loss({z, target}));
+    return Backward(number, task.factor);
   });
 }
 
@@ -195,6 +211,12 @@ absl::Status Trainer::Update() {
     return status;
   };
   bool finite = true;
+  if (graphs_ != nullptr) {
+    MP_RETURN_IF_ERROR(Try("gradients", [&] {
+      graphs_->Begin();
+      return absl::OkStatus();
+    }));
+  }
   for (std::size_t task = 0; task < losses.size(); ++task) {
     for (std::uint64_t a = 0; a < accumulate; ++a) {
       const std::uint64_t batch = static_cast<std::uint64_t>(updates_) * accumulate + a;

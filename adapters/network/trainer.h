@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -14,6 +15,7 @@
 #include "adapters/network/operators.h"
 #include "adapters/network/optimizer.h"
 #include "adapters/network/precision.h"
+#include "adapters/network/step_graphs.h"
 #include "adapters/network/steps.h"
 #include "adapters/network/targets.h"
 #include "adapters/parallel/communicator.h"
@@ -42,6 +44,10 @@ struct TrainerOptions {
   double gain_bound = 0;
   // Of a fit to single steps: loss and levels instead of tasks.
   LossOptions fit_loss;
+  // Takes forward and backward passes down as graphs (step_graphs.h), a fit's excepted; null: none.
+  // `note` is told where that comes to nothing.
+  std::shared_ptr<GraphEngine> graphs = nullptr;
+  std::function<void(const std::string&)> note;
   // The processes among which the rows of every batch are shared; null: this one alone. All of them
   // make the same calls, and hold the same network.
   std::shared_ptr<const Communicator> communicator = nullptr;
@@ -107,6 +113,7 @@ class Trainer {
                             std::vector<double>* losses);
   absl::StatusOr<double> Batch(std::size_t task, std::uint64_t first_row);
   absl::StatusOr<double> FitBatch(std::uint64_t batch);
+  double Weight(double factor) const;
   absl::StatusOr<double> Backward(const at::Tensor& loss, double factor);
   absl::Status NotFinite(const std::string& what) const;
   bool NothingToGain() const;
@@ -118,6 +125,7 @@ class Trainer {
   std::shared_ptr<Inputs> inputs_;
   TrainerOptions options_;
   Optimizer optimizer_;
+  std::unique_ptr<StepGraphs> graphs_;  // null: none
   LossScale scale_;
   std::vector<double> fit_factors_;  // by level
   std::int64_t updates_ = 0, skipped_ = 0;

@@ -62,7 +62,8 @@ struct Choice {
 constexpr Choice kChoices[] = {
     {"weights", &NetworkOptions::shared, "shared", "separate"},
     {"deterministic", &NetworkOptions::deterministic, "yes", "no"},
-    {"gradient-checkpointing", &NetworkOptions::checkpointing, "yes", "no"}};
+    {"gradient-checkpointing", &NetworkOptions::checkpointing, "yes", "no"},
+    {"cuda-graph", &NetworkOptions::cuda_graph, "yes", "no"}};
 
 template <typename Options>
 const auto* Find(const Options& options, const std::string& name) {

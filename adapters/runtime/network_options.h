@@ -30,6 +30,7 @@ struct NetworkOptions {
   std::int64_t held_out_rows = 256;   // held-out-rows
   bool deterministic = false;         // deterministic: yes, no
   bool checkpointing = false;         // gradient-checkpointing: yes, no
+  bool cuda_graph = true;             // cuda-graph: yes, no
 
   friend bool operator==(const NetworkOptions&, const NetworkOptions&) = default;
 

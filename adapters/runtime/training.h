@@ -32,6 +32,8 @@ struct TrainingWatch {
   // stops the run if not OK. `forced` when the run stops: what is not kept now is lost.
   std::function<absl::Status(bool forced)> checkpoint;
   std::function<void(const TrainingProgress&)> progress;
+  // Told a sentence that people should know, where something is done in another way than usual.
+  std::function<void(const std::string&)> note = {};
   // The processes that train together, all of which say the same by `stop`; null: this one alone.
   std::shared_ptr<const Communicator> communicator = nullptr;
   std::string folder = {};  // of the run, for what a training puts aside; empty: there is none

@@ -2,6 +2,7 @@
 
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/addr.h>
+#include <ATen/ops/empty.h>
 #include <ATen/ops/isfinite.h>
 #include <ATen/ops/mm.h>
 #include <c10/core/InferenceMode.h>
@@ -12,6 +13,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "adapters/stream/stream.h"
 
 namespace mergeplan {
 namespace {
@@ -24,7 +26,50 @@ std::vector<double> OnHost(const at::Tensor& tensor) {
                              flat.const_data_ptr<double>() + flat.numel());
 }
 
+void Check(const absl::Status& status) { TORCH_CHECK(status.ok(), std::string(status.message())); }
+
 }  // namespace
+
+const latents_device::Kernels* LatentMoments::KernelsFor(const at::Tensor& rows) const {
+  if (!NumberOf(rows.scalar_type())) return nullptr;
+  if (kernels_ != nullptr) return kernels_;
+  return rows.is_cuda() ? latents_device::CudaKernels() : nullptr;
+}
+
+LatentMoments::OnDevice LatentMoments::MeasureBy(const latents_device::Kernels& kernels,
+                                                 const at::Tensor& rows, bool covariance) {
+  const at::Tensor data = rows.contiguous(), shift = data[0].to(at::kDouble);
+  const std::int64_t n = data.size(0), d = data.size(1);
+  const device::Number number = *NumberOf(data.scalar_type());
+  const absl::StatusOr<void*> stream = StreamOf(data);
+  Check(stream.status());
+  const at::Tensor partial =
+      at::empty({latents_device::BlocksOf(kernels, n, d), d, 4}, shift.options());
+  const at::Tensor out = at::empty({4, d}, shift.options());
+  auto* moments = static_cast<latents_device::Moments*>(partial.mutable_data_ptr());
+  const auto* first = shift.const_data_ptr<double>();
+  Check(latents_device::Sum(kernels, *stream, {data.const_data_ptr(), number, n, d}, first, moments,
+                            out.mutable_data_ptr<double>()));
+  OnDevice sums{n, out[0], out[1], out[2], out[3], {}};
+  if (!covariance) return sums;
+  // All tiles are centred on the mean of all rows, so their products simply add up.
+  const std::int64_t step = std::max<std::int64_t>(1, kChunk / d);
+  for (std::int64_t begin = 0; begin < n; begin += step) {
+    const std::int64_t some = std::min(step, n - begin);
+    const at::Tensor tile = at::empty({some, d}, shift.options());
+    const auto* from = static_cast<const char*>(data.const_data_ptr()) +
+                       begin * d * static_cast<std::int64_t>(data.element_size());
+    Check(kernels.Run(*stream, latents_device::CentreArgs{some * d, d, from, number, first, moments,
+                                                          tile.mutable_data_ptr<double>()}));
+    if (begin == 0) {
+      sums.comoment = at::mm(tile.t(), tile);
+    } else {
+      sums.comoment.addmm_(tile.t(), tile);
+    }
+  }
+  sums.comoment.diagonal().copy_(sums.m2);  // the same numbers in both
+  return sums;
+}
 
 // The first sample is taken off before the mean is, which is exact where it matters.
 LatentMoments::OnDevice LatentMoments::Measure(const at::Tensor& rows, bool covariance) {
@@ -82,8 +127,9 @@ absl::Status LatentMoments::Add(const at::Tensor& latents) {
     at::Tensor rows = latents.detach().flatten(1);
     if (sums_) rows = rows.to(sums_->mean.device());
     std::optional<OnDevice> batch;
+    if (const auto* kernels = KernelsFor(rows)) batch = MeasureBy(*kernels, rows, covariance_);
     const std::int64_t step = std::max<std::int64_t>(1, kChunk / rows.size(1));
-    for (std::int64_t first = 0; first < rows.size(0); first += step) {
+    for (std::int64_t first = batch ? rows.size(0) : 0; first < rows.size(0); first += step) {
       OnDevice part =
           Measure(rows.narrow(0, first, std::min(step, rows.size(0) - first)), covariance_);
       if (!batch) {

@@ -1,9 +1,10 @@
 """One distillation update of a network in eager PyTorch: two teacher calls, forward, backward, fused AdamW, EMA.
 
-    network_eager.py PATH [UPDATES [BATCH]]
+    network_eager.py PATH [UPDATES [BATCH [DEVICE]]]
 
-PATH is a folder of diffusers (a UNet2DModel) or FOLDER/net.py:NAME, whose load(NAME) gives (network, anything), called with z [B, 1, 28, 28]
-and t [B]. Prints seconds per update as JSON, the fastest of five turns.
+PATH is a folder of diffusers (a UNet2DModel), FOLDER/net.py:NAME, whose load(NAME) gives (network, anything), called with z [B, 1, 28, 28]
+and t [B], or FILE.ts, TorchScript that is called in the same way. DEVICE is cpu or cuda. Prints seconds per update as JSON, the fastest of
+five turns.
 """
 import copy
 import importlib.util
@@ -26,6 +27,9 @@ def load(path):
         spec.loader.exec_module(module)
         network = module.load(name)[0]
         return network, network, (1, 28, 28), (1.0, 0.875)
+    if path.endswith(".ts"):
+        network = torch.jit.load(path).eval()
+        return network, network, (1, 28, 28), (1.0, 0.875)
     import diffusers
 
     diffusers.logging.set_verbosity_error()
@@ -36,17 +40,19 @@ def load(path):
     return network, lambda z, t: network(z, t).sample, (c.in_channels, c.sample_size, c.sample_size), (999, 874)
 
 
-def main(path, updates=20, batch=32):
+def main(path, updates="20", batch="32", device="cpu"):
+    updates, batch = int(updates), int(batch)
     student, call, shape, levels = load(path)
+    student.to(device)
     teacher, call_teacher = copy.deepcopy(student), None
     call_teacher = teacher if call is student else lambda z, t: teacher(z, t).sample
     parameters = list(student.parameters())
     optimizer = torch.optim.AdamW(parameters, lr=1e-5, fused=True)
     average = [p.detach().clone() for p in parameters]
-    times = [torch.full((batch,), t) for t in levels]
+    times = [torch.full((batch,), t, device=device) for t in levels]
 
     def step():
-        z = torch.randn(batch, *shape)
+        z = torch.randn(batch, *shape, device=device)
         with torch.no_grad():
             target = z
             for t in times:
@@ -68,8 +74,8 @@ def main(path, updates=20, batch=32):
         if turn > 0:
             fastest = min(fastest, time.perf_counter() - begin)
     parameters = sum(p.numel() for p in student.parameters())
-    print(json.dumps({"update": fastest / updates, "batch": batch, "threads": torch.get_num_threads(), "parameters": parameters}))
+    print(json.dumps({"update": fastest / updates, "batch": batch, "device": device, "threads": torch.get_num_threads(), "parameters": parameters}))
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], *map(int, sys.argv[2:]))
+    main(*sys.argv[1:])
