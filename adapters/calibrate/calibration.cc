@@ -61,6 +61,7 @@ absl::StatusOr<Calibration> Calibrate(Setting setting, const CalibrateOptions& o
   MP_ASSIGN_OR_RETURN(out.design, MakeDesign(question, speed));
   const Design& design = out.design;
   m.fingerprint = options.fingerprint;
+  m.chosen = options.chosen;
   m.teacher_steps = schedule.steps();
   m.data_scale = schedule.data_scale;
   int there = 0;

@@ -17,11 +17,6 @@
 namespace mergeplan {
 namespace {
 
-at::Device DeviceOf(const Device& device) {
-  return device.cuda ? at::Device(at::kCUDA, static_cast<at::DeviceIndex>(device.index))
-                     : at::Device(at::kCPU);
-}
-
 at::ScalarType TypeOf(const std::string& dtype) {
   if (dtype == "float64") return at::kDouble;
   if (dtype == "float16") return at::kHalf;
@@ -30,6 +25,11 @@ at::ScalarType TypeOf(const std::string& dtype) {
 }
 
 }  // namespace
+
+at::Device DeviceOf(const Device& device) {
+  return device.cuda ? at::Device(at::kCUDA, static_cast<at::DeviceIndex>(device.index))
+                     : at::Device(at::kCPU);
+}
 
 at::TensorOptions StatesOf(const network::NetworkSteps& steps, const Device& device) {
   return at::TensorOptions().dtype(steps.state_type()).device(DeviceOf(device));

@@ -17,6 +17,7 @@ namespace mergeplan {
 
 // What of a network job touches tensors.
 
+at::Device DeviceOf(const Device& device);
 // Type and device of states.
 at::TensorOptions StatesOf(const network::NetworkSteps& steps, const Device& device);
 // To the device, with numbers of the signature's type.

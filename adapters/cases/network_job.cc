@@ -9,6 +9,7 @@
 #include "adapters/analytic/mixture.h"
 #include "adapters/cases/network_data.h"
 #include "adapters/network/data.h"
+#include "adapters/network/layout.h"
 #include "adapters/runtime/flow_question.h"
 #include "adapters/runtime/resumed.h"
 #include "adapters/runtime/strategy.h"
@@ -99,6 +100,8 @@ absl::Status LoadNetworks(const DistillArguments& arguments, NetworkJob* job) {
                                ": have none, unet: has; leave the option out"));
   }
   MP_RETURN_IF_ERROR(MoveNetwork(*job->student.module, job->device, signature));
+  MP_ASSIGN_OR_RETURN(const network::Layout layout, network::ParseLayout(job->options.layout));
+  MP_RETURN_IF_ERROR(network::SetLayout(*job->student.module, layout));
   MP_ASSIGN_OR_RETURN(const network::Precision precision,
                       network::ParsePrecision(job->options.precision));
   MP_ASSIGN_OR_RETURN(network::NetworkSteps steps,
@@ -107,6 +110,7 @@ absl::Status LoadNetworks(const DistillArguments& arguments, NetworkJob* job) {
   if (teacher == nullptr) return absl::OkStatus();
   // The student trains a copy; what was loaded stays as it is.
   MP_RETURN_IF_ERROR(MoveNetwork(*teacher, job->device, teacher_signature));
+  MP_RETURN_IF_ERROR(network::SetLayout(*teacher, layout));
   MP_ASSIGN_OR_RETURN(network::NetworkSteps teacher_steps,
                       network::NetworkSteps::Create(teacher_signature, job->schedule, precision));
   job->teacher = network::MakeNetworkTeacher(teacher, std::move(teacher_steps));
@@ -316,6 +320,7 @@ std::map<std::string, std::string> NetworkJob::Texts() const {
     if (!array.empty()) texts["array"] = array;
     if (data_rows > 0) texts["data-rows"] = absl::StrCat(data_rows);
   }
+  if (!probed.empty()) texts["probed"] = probed;
   return texts;
 }
 
@@ -332,6 +337,7 @@ absl::StatusOr<NetworkJob> NewNetworkJob(const DistillArguments& arguments,
   job.data = AbsolutePath(arguments.network.data.value_or(""));
   job.array = arguments.network.array.value_or("");
   job.data_rows = arguments.network.rows.value_or(0);
+  job.probed = arguments.network.probed;
   if (!job.data.empty() && !job.options.inputs.empty() && job.options.inputs != "data") {
     return Misuse(absl::StrCat("--data: is not used with --inputs ", job.options.inputs,
                                "; leave one of them out"));
@@ -376,6 +382,7 @@ absl::StatusOr<NetworkJob> ResumedNetworkJob(const DistillArguments& arguments,
   const std::string student = take("student-network"), student_sha256 = take("student-sha256");
   const std::string data = take("data"), data_sha256 = take("data-sha256");
   job.array = take("array");
+  job.probed = take("probed");
   const std::string rows = take("data-rows");
   if (!rows.empty() && !absl::SimpleAtoi(rows, &job.data_rows)) {
     return absl::DataLossError(

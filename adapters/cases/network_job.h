@@ -46,7 +46,8 @@ struct NetworkJob {
   std::uint64_t seed = 0;
   std::string dtype = "float32";
   Device device;
-  double memory = 0;  // bytes; 0: any
+  double memory = 0;   // bytes; 0: any
+  std::string probed;  // how layout and precision were chosen, where they were
 
   // What the executor is told, but for the functions and the folder.
   absl::StatusOr<network::ExecutorOptions> ExecutorOptions() const;

@@ -2,6 +2,7 @@
 
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -9,7 +10,11 @@
 #include "absl/strings/str_format.h"
 #include "adapters/denoising/pictures.h"
 #include "adapters/network/data.h"
+#include "adapters/network/layout.h"
+#include "adapters/network/probe.h"
 #include "adapters/runtime/arguments.h"
+#include "adapters/runtime/network_options.h"
+#include "adapters/runtime/signals.h"
 #include "planner/base/file.h"
 #include "planner/base/status_macros.h"
 
@@ -37,7 +42,7 @@ absl::StatusOr<Texts> TeacherTexts(const TrainTeacherArguments& a) {
 // What belongs to denoising::Options.
 Texts OfTraining(Texts texts) {
   for (const char* name :
-       {"model", "data", "array", "schedule", "device", "prediction", "data-rows"}) {
+       {"model", "data", "array", "schedule", "device", "prediction", "data-rows", "probed"}) {
     texts.erase(name);
   }
   return texts;
@@ -75,6 +80,33 @@ absl::Status Complete(const Texts& texts, Job* job) {
   return absl::OkStatus();
 }
 
+// What auto stands for on this machine.
+absl::Status Choose(Job* job) {
+  Options& settings = job->settings;
+  if (settings.layout != kAuto && settings.precision != kAuto) return absl::OkStatus();
+  std::optional<network::Layout> layout;
+  std::optional<network::Precision> precision;
+  if (settings.layout != kAuto) {
+    MP_ASSIGN_OR_RETURN(layout, network::ParseLayout(settings.layout));
+  }
+  if (settings.precision != kAuto) {
+    MP_ASSIGN_OR_RETURN(precision, network::ParsePrecision(settings.precision));
+  }
+  const network::Signature& signature = job->model.signature;
+  MP_RETURN_IF_ERROR(
+      job->model.module->To(job->device, signature.dtype == "float64" ? at::kDouble : at::kFloat));
+  const auto choices = network::Choices(*job->model.module, signature.dtype, layout, precision);
+  MP_ASSIGN_OR_RETURN(const network::Probed probed,
+                      network::Probe(*job->model.module, signature, job->device, settings.batch,
+                                     choices, StopRequested));
+  settings.layout = std::string(ToString(probed.chosen.layout));
+  settings.precision = std::string(ToString(probed.chosen.precision));
+  job->about.options["probed"] = probed.text;
+  job->remark =
+      absl::StrCat("layout and precision: ", ToString(probed.chosen), "; probed: ", probed.text);
+  return absl::OkStatus();
+}
+
 std::string Fingerprint(const Job& job) {
   std::string text =
       absl::StrCat(job.about.model_sha256, "\n", job.about.data_sha256, "\n", job.scaling, "\n");
@@ -100,6 +132,8 @@ absl::StatusOr<std::unique_ptr<Trainer>> Job::MakeTrainer() {
                       TrainingLevels(model.signature, schedule, settings));
   MP_ASSIGN_OR_RETURN(Batches batches, Batches::Create(std::move(data), std::move(levels), batch));
   MP_ASSIGN_OR_RETURN(std::unique_ptr<network::Module> module, model.module->Clone());
+  MP_ASSIGN_OR_RETURN(const network::Layout layout, network::ParseLayout(settings.layout));
+  MP_RETURN_IF_ERROR(network::SetLayout(*module, layout));
   model.module.reset();
   return Trainer::Create(std::move(module), std::move(batches), settings);
 }
@@ -140,14 +174,16 @@ absl::StatusOr<Job> NewJob(const TrainTeacherArguments& arguments) {
   MP_RETURN_IF_ERROR(Complete(texts, &job));
   job.about.kind = job.model.kind;
   job.about.model_sha256 = job.model.sha256;
-  job.about.options = job.settings.Texts();
+  MP_RETURN_IF_ERROR(Choose(&job));
+  job.about.options.merge(job.settings.Texts());
   for (const auto& [name, text] : texts) job.about.options.emplace(name, text);
   job.about.options["prediction"] = std::string(network::ToString(job.model.signature.prediction));
   job.about.fingerprint = Fingerprint(job);
   if (job.model.scheduler) {
     const double factor = LargestFactor(*job.model.scheduler);
     if (factor > kLargeFactor) {
-      job.remark = absl::StrFormat(
+      if (!job.remark.empty()) job.remark += "; ";
+      job.remark += absl::StrFormat(
           "at the noisiest level an error of 1 of the network is one of %.3g of x0; v_prediction "
           "or sample are better conditioned, above all for few steps",
           factor);
@@ -178,7 +214,11 @@ absl::StatusOr<Job> ResumedJob(TrainInfo info, const std::string& folder) {
 }
 
 absl::Status CheckSameOptions(const TrainTeacherArguments& arguments, const TrainInfo& info) {
-  MP_ASSIGN_OR_RETURN(const Texts given, TeacherTexts(arguments));
+  MP_ASSIGN_OR_RETURN(Texts given, TeacherTexts(arguments));
+  // The training has what was found when it began.
+  for (const char* name : {"layout", "precision"}) {
+    if (TextOr(given, name) == kAuto) given.erase(name);
+  }
   Texts wanted = info.options;
   for (const auto& [name, text] : given) wanted[name] = text;
   MP_ASSIGN_OR_RETURN(const Options options, ParseOptions(wanted));

@@ -3,6 +3,7 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/cat.h>
+#include <ATen/ops/empty_like.h>
 #include <ATen/ops/tensor.h>
 #include <ATen/ops/zeros_like.h>
 
@@ -111,7 +112,11 @@ absl::Status Trainer::AddOverRanks(const std::vector<std::int64_t>& calls_before
     for (const at::Tensor& parameter : optimizer_.parameters()) {
       at::Tensor owner = parameter;
       at::Tensor& gradient = owner.mutable_grad();
-      gradient = gradient.defined() ? gradient.contiguous() : at::zeros_like(parameter);
+      // Numbers lie as the parameter's do, which the optimizer counts on.
+      if (!gradient.defined()) gradient = at::zeros_like(parameter);
+      if (!gradient.strides().equals(parameter.strides())) {
+        gradient = at::empty_like(parameter).copy_(gradient);
+      }
       const std::int64_t count = gradient.numel();
       if (gradient.scalar_type() == at::kDouble) {
         MP_RETURN_IF_ERROR(ranks.Sum(gradient.mutable_data_ptr<double>(), count));

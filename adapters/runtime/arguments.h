@@ -30,6 +30,7 @@ struct NetworkArguments {
   std::optional<std::int64_t> rows;     // of the data, at most
   std::optional<std::string> spectrum;  // of the data, for plans and predictions
   std::optional<double> memory;         // MB that frozen networks may take; absent: any
+  std::string probed;                   // what a probe of layout and precision took; not an option
   // The option that was given, if any.
   const char* given() const {
     return student    ? "--student-network"

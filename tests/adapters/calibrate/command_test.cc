@@ -152,6 +152,24 @@ TEST_F(CalibrateCommand, StopsAtItsLimitAndGoesOn) {
   EXPECT_TRUE(std::filesystem::exists(File("m.toml")));
 }
 
+// What the machine chose is the calibration's from then on.
+TEST_F(CalibrateCommand, KeepsWhatAProbeChose) {
+  const std::vector<std::string> open = {"--precision", "auto"};
+  ASSERT_EQ(Run(Small("m.toml", open)).code, 0);
+  const Json kept = Json::parse(Text("m.pilots.json"));
+  EXPECT_EQ(kept["chosen"].size(), 1U);
+  const std::string chosen = kept["chosen"]["precision"];
+  const std::string before = Text("m.toml");
+  EXPECT_EQ(Run(Small("m.toml", {"--precision", "auto", "--resume"})).code, 0);
+  EXPECT_EQ(Run(Small("m.toml", {"--precision", chosen, "--resume"})).code, 0);
+  EXPECT_EQ(Text("m.toml"), before);
+  // What was not left open is not chosen afterwards.
+  const Outcome late =
+      Run(Small("m.toml", {"--precision", chosen, "--layout", "auto", "--resume"}));
+  EXPECT_EQ(late.code, 2);
+  EXPECT_THAT(late.err, HasSubstr("did not leave it open"));
+}
+
 TEST_F(CalibrateCommand, ForecastsAndKeepsToABudget) {
   std::vector<std::string> loud = Small("m.toml", {"--budget", "updates=300"});
   std::erase(loud, "--quiet");

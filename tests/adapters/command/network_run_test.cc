@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "adapters/network/script.h"
 #include "adapters/unet/unet.h"
@@ -29,7 +30,9 @@ using network::testing::Numbers;
 using network::testing::SmallNetwork;
 using network::testing::SmallSignature;
 using ::testing::AllOf;
+using ::testing::AnyOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using Json = nlohmann::json;
 
 class NetworkRun : public Distill {
@@ -140,6 +143,7 @@ TEST_F(NetworkRun, OptionsAreChecked) {
       {{"--loss", "w"}, "--loss w: expected one of z, x0, epsilon, v"},
       {{"--weighting", "cubic"}, "--weighting cubic: expected one of uniform"},
       {{"--precision", "int8"}, "--precision int8"},
+      {{"--layout", "rows"}, "--layout rows: expected one of contiguous, channels_last, auto"},
       {{"--weights", "many"}, "--weights many: expected shared or separate"},
       {{"--gain-bound", "1"}, "--gain-bound 1: expected a number from 0, below 1"},
       {{"--gain-bound", "nan"}, "--gain-bound nan"},
@@ -351,6 +355,44 @@ TEST_F(NetworkRun, AUnetFolderBecomesAUnetFolder) {
   for (size_t k = 0; k < found.size(); ++k) {
     EXPECT_TRUE(at::allclose(found[k].second, expected[k].second, 1e-3, 1e-5)) << found[k].first;
   }
+
+  // So does another layout; one that the machine chose is the run's from then on.
+  const auto last = [&](const std::string& run, const std::vector<std::string>& more) {
+    std::vector<std::string> b(a.begin(), a.end() - 3);
+    b.insert(b.end(), {File(run), "--threads", "1"});
+    b.insert(b.end(), more.begin(), more.end());
+    return b;
+  };
+  ASSERT_EQ(Run(last("last", {"--layout", "channels_last"})).code, 0);
+  EXPECT_EQ(ReadRunInfo(File("last") + "/run.toml")->training.at("layout"), "channels_last");
+  const auto laid = unet::UNet2d::Load(File("last") + "/student/1-2");
+  ASSERT_TRUE(laid.ok()) << laid.status();
+  const auto other = (*laid)->Parameters();
+  for (size_t k = 0; k < other.size(); ++k) {
+    // What has no gradient but rounding moves with it.
+    if (absl::StrContains(other[k].first, "to_k.bias")) continue;
+    EXPECT_TRUE(at::allclose(other[k].second, expected[k].second, 1e-3, 1e-5)) << other[k].first;
+  }
+  std::vector<std::string> loud = last("auto", {"--layout", "auto", "--precision", "auto"});
+  std::erase(loud, "--quiet");
+  const Outcome chosen = Run(loud);
+  ASSERT_EQ(chosen.code, 0) << chosen.err;
+  EXPECT_THAT(chosen.err,
+              AllOf(HasSubstr("layout and precision: "), HasSubstr("channels_last bf16")));
+  const std::string run_file = File("auto") + "/run.toml";
+  const auto info = ReadRunInfo(run_file);
+  EXPECT_THAT(info->training.at("layout"), AnyOf("contiguous", "channels_last"));
+  EXPECT_THAT(info->training.at("precision"), AnyOf("full", "bf16"));
+  EXPECT_THAT(info->training.at("probed"), HasSubstr("contiguous full "));
+  // Its result is made again, and no probe with it.
+  std::filesystem::remove(File("auto") + "/result.toml");
+  const Outcome resumed = Run({"distill", "--resume", "-o", File("auto"), "--layout", "auto"});
+  EXPECT_EQ(resumed.code, 0) << resumed.err;
+  EXPECT_THAT(resumed.err, Not(HasSubstr("layout and precision: ")));
+  EXPECT_EQ(ReadRunInfo(run_file)->training, info->training);
+  const std::string not_it =
+      info->training.at("layout") == "contiguous" ? "channels_last" : "contiguous";
+  EXPECT_EQ(Run({"distill", "--resume", "-o", File("auto"), "--layout", not_it}).code, 2);
 
   std::filesystem::remove_all(File("pipe") + "/scheduler");
   const Outcome alone = Run(Small("alone", "unet:" + File("pipe") + "/unet"));

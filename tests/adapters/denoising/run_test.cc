@@ -29,6 +29,7 @@ namespace mergeplan {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 using testing::SmallConfig;
 using testing::TemporaryFolder;
 
@@ -144,6 +145,41 @@ TEST_F(TrainTeacher, GoesOnWithAsManyThreads) {
   EXPECT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_EQ(at::get_num_threads(), 3);
   at::set_num_threads(1);
+}
+
+// What the machine chose is the training's from then on, and it goes on bit by bit.
+TEST_F(TrainTeacher, LayoutsAreKept) {
+  ASSERT_EQ(Run("plain", arguments_).code, 0);
+  TrainTeacherArguments last = arguments_;
+  last.training["layout"] = "channels_last";
+  ASSERT_EQ(Run("whole", last).code, 0);
+  EXPECT_NE(Weights("whole"), Weights("plain"));  // but for rounding
+  TrainTeacherArguments part = last;
+  part.time_limit = "0";
+  ASSERT_EQ(Run("parts", part).code, 3);
+  TrainTeacherArguments resume = Resume();
+  resume.time_limit = "0.01";
+  Outcome outcome;
+  for (int stops = 0; stops < 50 && (outcome = Run("parts", resume)).code == 3;) ++stops;
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_EQ(Weights("parts"), Weights("whole"));
+
+  TrainTeacherArguments any = arguments_;
+  any.training["layout"] = any.training["precision"] = "auto";
+  any.time_limit = "0";
+  any.quiet = false;
+  outcome = Run("auto", any);
+  ASSERT_EQ(outcome.code, 3) << outcome.err;
+  EXPECT_THAT(outcome.err, HasSubstr("layout and precision: "));
+  const std::string toml = ReadFile(File("auto") + "/train.toml").value();
+  EXPECT_THAT(toml, HasSubstr("probed = 'contiguous full "));
+  EXPECT_THAT(toml, Not(HasSubstr("'auto'")));
+  TrainTeacherArguments again = Resume();
+  again.training["layout"] = "auto";
+  outcome = Run("auto", again);
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_THAT(ReadFile(File("auto") + "/train.toml").value(),
+              HasSubstr("probed = 'contiguous full "));
 }
 
 TEST_F(TrainTeacher, CtrlCStops) {
