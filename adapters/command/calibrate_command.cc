@@ -45,6 +45,7 @@ using calibrate::Measurements;
 // Files beside the tables.
 std::string Stem(const std::string& output) { return output.substr(0, output.size() - 5); }
 std::string ArraysPath(const std::string& output) { return Stem(output) + ".npz"; }
+std::string AnswerPath(const std::string& output) { return Stem(output) + ".answer.json"; }
 std::string PilotsPath(const std::string& output) { return Stem(output) + ".pilots.json"; }
 
 absl::Status CheckFolder(const std::string& option, const std::string& file) {
@@ -317,9 +318,11 @@ class CalibrateRun {
     heading.output = a_.output;
     heading.arrays = ArraysPath(a_.output);
     heading.plan = a_.plan_output;
+    MP_ASSIGN_OR_RETURN(heading.output_sha256, Sha256OfFile(a_.output));
+    const std::string json = AnswerJson(m, answer, heading);
+    MP_RETURN_IF_ERROR(WriteFileAtomically(AnswerPath(a_.output), json));
     RestoreStdout();
-    std::fputs((a_.json ? AnswerJson(m, answer, heading) : AnswerText(m, answer, heading)).c_str(),
-               stdout);
+    std::fputs((a_.json ? json : AnswerText(m, answer, heading)).c_str(), stdout);
     std::fflush(stdout);
     if (!found.why.empty()) return absl::FailedPreconditionError(found.why);
     if (!found.stopped) return kDone;

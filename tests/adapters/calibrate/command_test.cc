@@ -10,6 +10,7 @@
 
 #include "adapters/network/script.h"
 #include "planner/base/file.h"
+#include "planner/cli/calibration_results.h"
 #include "planner/measured/model.h"
 #include "planner/mixture/mixture.h"
 #include "planner/mixture/mixture_io.h"
@@ -90,6 +91,24 @@ TEST_F(CalibrateCommand, FillsTablesThatPlansAreMadeFrom) {
   }
   EXPECT_EQ(json["plans"].size(), 6U);
   EXPECT_EQ(json["plans"][0]["name"], "measured plan");
+  // Its page.
+  const auto page = cli::ReadCalibration(File("m.toml"));
+  ASSERT_TRUE(page.ok()) << page.status();
+  EXPECT_EQ(page->pilots.size(), json["pilots"].get<std::size_t>());
+  EXPECT_EQ(page->tables, *tables);
+  EXPECT_EQ(page->judged_merges, static_cast<int>(json["held_out"].size()));
+  EXPECT_EQ(page->plans[0].plan, ReadPlan(File("plan.toml"))->plan);
+  for (const CalibrationPilot& pilot : page->pilots) {
+    EXPECT_EQ(pilot.updates.back(), 24);
+    EXPECT_LE(pilot.fitted.back().low, pilot.fitted.back().value);
+    // Of a merge that was fitted the fit is near its curve.
+    if (!pilot.held_out && pilot.trained.empty()) {
+      EXPECT_NEAR(std::log(pilot.fitted.back().value / pilot.error.back()), 0, 0.5);
+    }
+  }
+  const auto html = RenderCalibration(*page);
+  ASSERT_TRUE(html.ok()) << html.status();
+  EXPECT_THAT(*html, HasSubstr("Merges that no fit has seen"));
   // The plan file is one that distill takes.
   const auto plan = ReadPlan(File("plan.toml"));
   ASSERT_TRUE(plan.ok()) << plan.status();
