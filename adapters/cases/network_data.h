@@ -33,6 +33,8 @@ struct LoadedData {
   at::Tensor samples;  // [N, shape], on the CPU
   std::string sha256;  // of their numbers
 };
+// The SHA-256 of a tensor's numbers.
+std::string HashOfNumbers(const at::Tensor& tensor);
 absl::StatusOr<LoadedData> LoadTrainingData(const std::string& path, const std::string& array,
                                             std::int64_t rows, const network::Signature& signature);
 

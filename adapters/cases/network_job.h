@@ -36,6 +36,8 @@ struct NetworkJob {
   std::shared_ptr<network::Inputs> inputs;
   std::string data, data_sha256, array;  // empty without data
   std::int64_t data_rows = 0;
+  // Classes of the data, where the network is told some: the file, which may be the data's own.
+  std::string labels, labels_sha256, label_array;
 
   // The plan. Its question is about linear students of data with these variances; where none are
   // known (`has_spectrum` false), of variance 1.

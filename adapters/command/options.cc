@@ -81,6 +81,10 @@ void AddNetworkOptions(CLI::App* command, DistillArguments& a) {
   Add(group, "--array", a.network.array, "Which array of an .npz of --data");
   Add(group, "--data-rows", a.network.rows, "Samples of --data to use, from the first [all]")
       ->check(CLI::Range(std::int64_t{1}, kLargest));
+  Add(group, "--labels", a.network.labels,
+      "Classes of the samples of --data, a whole number for each (IDX, .npy, .npz), for a network "
+      "that is told them [labels in an .npz of --data]");
+  Add(group, "--label-array", a.network.label_array, "Which array of an .npz of --labels");
   Add(group, "--spectrum", a.network.spectrum,
       "spectrum.toml of the data, for plans and predictions of the linear model");
   Add(group, "--memory", a.network.memory,

@@ -30,6 +30,10 @@ Command AddTrainTeacher(CLI::App& app) {
                       "config.json of a UNet2DModel (random weights), a diffusers folder, or a "
                       "TorchScript network's model.toml");
   AddData(command, a);
+  command->add_option("--labels", a.labels,
+                      "Classes of the samples, a whole number for each (IDX, .npy, .npz), for a "
+                      "network that is told them [labels in an .npz of --data]");
+  command->add_option("--label-array", a.label_array, "Which array of an .npz of --labels");
   command->add_option("--schedule", a.schedule,
                       "ddpm-linear, ddpm-scaled-linear, ddpm-cosine, sigmoid, flow:shift=S, or a "
                       "scheduler_config.json [that of the folder]");

@@ -8,13 +8,16 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "adapters/cases/network_data.h"
 #include "adapters/denoising/pictures.h"
 #include "adapters/network/data.h"
+#include "adapters/network/labels.h"
 #include "adapters/network/layout.h"
 #include "adapters/network/probe.h"
 #include "adapters/runtime/arguments.h"
 #include "adapters/runtime/network_options.h"
 #include "adapters/runtime/signals.h"
+#include "adapters/runtime/strategy.h"
 #include "planner/base/file.h"
 #include "planner/base/status_macros.h"
 
@@ -30,19 +33,26 @@ using Texts = std::map<std::string, std::string>;
 absl::StatusOr<Texts> TeacherTexts(const TrainTeacherArguments& a) {
   MP_ASSIGN_OR_RETURN(Texts out, TextsOf(a));
   const std::pair<const char*, const std::optional<std::string>*> texts[] = {
-      {"schedule", &a.schedule}, {"prediction", &a.prediction}};
+      {"schedule", &a.schedule},
+      {"prediction", &a.prediction},
+      {"labels", &a.labels},
+      {"label-array", &a.label_array}};
   for (const auto& [name, text] : texts) {
     if (!*text) continue;
     if ((*text)->empty()) return Misuse(absl::StrCat("--", name, ": is empty, expected a value"));
-    out[name] = **text;
+    // Read again when the training goes on, from wherever that is.
+    out[name] = text == &a.labels ? AbsolutePath(**text) : **text;
+  }
+  if (a.label_array && !a.labels) {
+    return Misuse("--label-array: is of --labels, which is missing");
   }
   return out;
 }
 
 // What belongs to denoising::Options.
 Texts OfTraining(Texts texts) {
-  for (const char* name :
-       {"model", "data", "array", "schedule", "device", "prediction", "data-rows", "probed"}) {
+  for (const char* name : {"model", "data", "array", "schedule", "device", "prediction",
+                           "data-rows", "labels", "label-array", "probed"}) {
     texts.erase(name);
   }
   return texts;
@@ -51,6 +61,34 @@ Texts OfTraining(Texts texts) {
 absl::StatusOr<Options> ParseOptions(const Texts& texts) {
   absl::StatusOr<Options> options = Options::Parse(OfTraining(texts));
   return options.ok() ? options : AsMisuse(options.status());
+}
+
+// The classes of the data, where the network is told some: what they are is part of what the data
+// is.
+absl::Status CompleteLabels(const Texts& texts, const std::string& data, bool part, Job* job) {
+  const std::int64_t classes = job->model.signature.classes;
+  std::string path = TextOr(texts, "labels"), array = TextOr(texts, "label-array");
+  if (classes == 0) {
+    if (path.empty()) return absl::OkStatus();
+    return Misuse(absl::StrCat("--labels ", path,
+                               ": the network is told no classes; leave the option out, or give "
+                               "it num_class_embeds (a sidecar: classes)"));
+  }
+  if (path.empty()) {
+    array = network::LabelArrayOf(data);
+    if (array.empty()) {
+      return Misuse(absl::StrCat(
+          "--labels: is missing, the network is told one of ", classes,
+          " classes; expected a file with that of every sample (IDX, .npy or .npz), or an .npz of "
+          "--data that holds them as labels"));
+    }
+    path = data;
+  }
+  MP_ASSIGN_OR_RETURN(job->labels,
+                      network::LoadLabels(path, array, classes, job->data.size(0), part));
+  job->about.data_sha256 =
+      Sha256(absl::StrCat(job->about.data_sha256, "\n", HashOfNumbers(job->labels)));
+  return absl::OkStatus();
 }
 
 // Data, device, levels: what new and resumed trainings have in common.
@@ -77,7 +115,7 @@ absl::Status Complete(const Texts& texts, Job* job) {
   job->about.data_sha256 = Sha256(
       {static_cast<const char*>(bytes.const_data_ptr()), static_cast<std::size_t>(bytes.nbytes())});
   job->schedule = ScheduleOfTable(*signature.table);
-  return absl::OkStatus();
+  return CompleteLabels(texts, path, rows > 0, job);
 }
 
 // What auto stands for on this machine.
@@ -130,7 +168,8 @@ absl::StatusOr<std::unique_ptr<Trainer>> Job::MakeTrainer() {
   batch.integer_time = model.signature.integer_time;
   MP_ASSIGN_OR_RETURN(std::vector<Level> levels,
                       TrainingLevels(model.signature, schedule, settings));
-  MP_ASSIGN_OR_RETURN(Batches batches, Batches::Create(std::move(data), std::move(levels), batch));
+  MP_ASSIGN_OR_RETURN(Batches batches, Batches::Create(std::move(data), std::move(levels), batch,
+                                                       std::move(labels)));
   MP_ASSIGN_OR_RETURN(std::unique_ptr<network::Module> module, model.module->Clone());
   MP_ASSIGN_OR_RETURN(const network::Layout layout, network::ParseLayout(settings.layout));
   MP_RETURN_IF_ERROR(network::SetLayout(*module, layout));
@@ -147,11 +186,20 @@ absl::StatusOr<std::string> Job::Picture(network::Module& network) const {
   const bool pixels =
       signature.shape.size() == 3 && (signature.shape[0] == 1 || signature.shape[0] == 3);
   if (!pixels || scaling == "none") return std::string();
+  // With classes as many of each, in a row of their own.
+  const std::int64_t classes = signature.classes;
+  const std::int64_t each = classes > 0 ? settings.samples / classes : 0;
+  const std::int64_t rows = each > 0 ? each * classes : settings.samples;
+  at::Tensor label;
+  if (classes > 0) {
+    label = network::TurnLabels(0, rows, classes);
+    if (each > 0) label = label.view({each, classes}).t().reshape({rows});
+  }
   MP_ASSIGN_OR_RETURN(
       const at::Tensor samples,
       DrawSamples(network, signature, Thinned(schedule, static_cast<int>(settings.sample_steps)),
-                  settings.samples, static_cast<std::uint64_t>(settings.seed), device));
-  return EncodeGrid(samples, scaling);
+                  rows, static_cast<std::uint64_t>(settings.seed), device, label));
+  return EncodeGrid(samples, scaling, each);
 }
 
 absl::StatusOr<Job> NewJob(const TrainTeacherArguments& arguments) {

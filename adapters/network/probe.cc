@@ -3,6 +3,7 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/full.h>
+#include <ATen/ops/zeros.h>
 
 #include <algorithm>
 #include <chrono>
@@ -34,7 +35,11 @@ absl::StatusOr<double> Pass(Module& module, const Signature& signature, const at
         {z.size(0)}, 1, signature.integer_time ? z.options().dtype(at::kLong) : z.options());
     absl::StatusOr<at::Tensor> out = [&] {
       const Autocast autocast(precision, z.device().type());
-      return module.Forward(z, time, {});
+      // Nor does any class.
+      return module.Forward(z, time,
+                            signature.classes > 0
+                                ? at::zeros({z.size(0)}, at::TensorOptions().dtype(at::kLong))
+                                : at::Tensor());
     }();
     MP_RETURN_IF_ERROR(out.status());
     out->to(z.scalar_type()).square().mean().backward();

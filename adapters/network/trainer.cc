@@ -145,7 +145,8 @@ absl::StatusOr<double> Trainer::Batch(std::size_t index, std::uint64_t first_row
                       targets_[index].Of(frozen_, *inputs_, stream, first_row, z, &calls_[index]));
   calls_[index] += inputs_->teacher_calls() - before;
   MP_ASSIGN_OR_RETURN(const at::Tensor out,
-                      frozen_.student->Jump(*module_, z, task.range.last, task.landing));
+                      frozen_.student->Jump(*module_, z, task.range.last, task.landing,
+                                            inputs_->Labels(stream, first_row, end - begin)));
   return Try(task.name, [&]() -> absl::StatusOr<double> {
     return Backward(OfTheBatch((out - target).flatten(1).square().sum(1)), task.factor);
   });
@@ -156,7 +157,7 @@ absl::StatusOr<double> Trainer::FitBatch(std::uint64_t batch) {
   const auto slices = static_cast<int>(std::min<std::int64_t>({kMostSlices, T, options_.batch}));
   RowStream stream;
   stream.seed = options_.seed;
-  std::vector<at::Tensor> states, targets;
+  std::vector<at::Tensor> states, targets, labels;
   std::vector<int> from;
   std::vector<double> factors;
   const std::int64_t before = inputs_->teacher_calls();
@@ -174,6 +175,9 @@ absl::StatusOr<double> Trainer::FitBatch(std::uint64_t batch) {
     MP_ASSIGN_OR_RETURN(const at::Tensor target,
                         ApplyToRows({{level, level - 1, -1, 0}}, frozen_, *inputs_, stream,
                                     first_row, z, &calls_[0]));
+    if (const at::Tensor label = inputs_->Labels(stream, first_row, rows); label.defined()) {
+      labels.push_back(label);
+    }
     states.push_back(z);
     targets.push_back(target);
     from.insert(from.end(), rows, level);
@@ -184,7 +188,8 @@ absl::StatusOr<double> Trainer::FitBatch(std::uint64_t batch) {
   for (int& level : to) --level;
   return Try("the fit to single steps", [&]() -> absl::StatusOr<double> {
     MP_ASSIGN_OR_RETURN(const at::Tensor out,
-                        frozen_.student->JumpRows(*module_, at::cat(states), from, to));
+                        frozen_.student->JumpRows(*module_, at::cat(states), from, to,
+                                                  labels.empty() ? at::Tensor() : at::cat(labels)));
     const at::Tensor errors = (out - at::cat(targets)).flatten(1).square().sum(1);
     return Backward(OfTheBatch(errors * at::tensor(factors, at::kDouble).to(errors.options())), 1);
   });
