@@ -92,6 +92,13 @@ absl::StatusOr<Options> Options::Parse(TextMap texts) {
   texts.emplace("lr", "0.001");
   texts.emplace("samples", "32");
   MP_ASSIGN_OR_RETURN(out.training, denoising::Options::Parse(texts));
+  if (out.training.precision == kAuto) {
+    return Wrong("precision", out.training.precision, "full, bf16 or fp16");
+  }
+  if (out.training.layout != "contiguous") {
+    return Wrong("layout", out.training.layout,
+                 "contiguous, the only one that autoencoders are trained with");
+  }
   return out;
 }
 

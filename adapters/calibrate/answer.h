@@ -60,7 +60,9 @@ struct Heading {
   bool stopped = false;
   std::string why;
   std::string output, arrays, plan;  // files that were written; empty: none
+  std::string output_sha256;         // of `output`
 };
+// The object is also what `mergeplan report` makes a page of (planner/cli/calibration_results.h).
 std::string AnswerText(const Measurements& m, const Answer& answer, const Heading& heading);
 std::string AnswerJson(const Measurements& m, const Answer& answer, const Heading& heading);
 

@@ -24,7 +24,9 @@ absl::StatusOr<Speed> MeasureSpeed(Pilots& pilots, int T) {
   speed.update = [one, per_step](int steps) { return one + per_step * (steps - 2); };
   MP_ASSIGN_OR_RETURN(const at::Tensor z, pilots.held_out().States(T));
   const auto begin = std::chrono::steady_clock::now();
-  MP_RETURN_IF_ERROR(pilots.held_out().Run({network::Link{T, T - 1, -1, 0}}, z).status());
+  MP_RETURN_IF_ERROR(pilots.held_out()
+                         .Run({network::Link{T, T - 1, -1, 0}}, z, pilots.held_out().Labels(T))
+                         .status());
   speed.call = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count() /
                static_cast<double>(z.size(0));
   return speed;
@@ -61,6 +63,7 @@ absl::StatusOr<Calibration> Calibrate(Setting setting, const CalibrateOptions& o
   MP_ASSIGN_OR_RETURN(out.design, MakeDesign(question, speed));
   const Design& design = out.design;
   m.fingerprint = options.fingerprint;
+  m.chosen = options.chosen;
   m.teacher_steps = schedule.steps();
   m.data_scale = schedule.data_scale;
   int there = 0;

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -14,6 +15,7 @@ namespace mergeplan::calibrate {
 struct CalibrateOptions {
   DesignQuestion question;
   std::string fingerprint;  // of all that determines the numbers, but for the design
+  std::map<std::string, std::string> chosen;  // Measurements
   // Where the measurements are kept after every pilot; empty: nowhere.
   std::string file;
   // What an earlier calibration has kept, to go on with; empty fingerprint: nothing.

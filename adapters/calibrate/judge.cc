@@ -59,6 +59,13 @@ ErrorRange PredictPilot(const MeasuredModel& model, Combine combine, const Pilot
   });
 }
 
+ErrorRange PredictOwn(const MeasuredModel& model, Combine combine, const Pilot& pilot,
+                      std::int64_t updates) {
+  return RangeOf(model, combine, [&](const std::vector<double>& scenario) {
+    return OwnAt(model, combine, pilot.range, pilot.start(), updates, scenario);
+  });
+}
+
 absl::StatusOr<Judgement> Judge(const Measurements& m, const MeasuredModel& sum,
                                 const MeasuredModel& rms, const LinearModel& linear) {
   Judgement out;
@@ -71,15 +78,10 @@ absl::StatusOr<Judgement> Judge(const Measurements& m, const MeasuredModel& sum,
     j.own = std::sqrt(r.error.back()) * m.data_scale;
     j.start = std::sqrt(r.start) * m.data_scale;
     const std::int64_t updates = r.updates.back();
-    const auto own = [&](const MeasuredModel& model, Combine combine) {
-      return RangeOf(model, combine, [&](const std::vector<double>& scenario) {
-        return OwnAt(model, combine, r.pilot.range, r.pilot.start(), updates, scenario);
-      });
-    };
     j.sum = PredictPilot(sum, Combine::kSum, r.pilot, updates);
     j.rms = PredictPilot(rms, Combine::kRms, r.pilot, updates);
-    j.own_sum = own(sum, Combine::kSum);
-    j.own_rms = own(rms, Combine::kRms);
+    j.own_sum = PredictOwn(sum, Combine::kSum, r.pilot, updates);
+    j.own_rms = PredictOwn(rms, Combine::kRms, r.pilot, updates);
     j.start_predicted =
         sum.Distance(r.pilot.range.first, r.pilot.start(), r.pilot.range.last).At(sum.values());
     MP_ASSIGN_OR_RETURN(j.linear, linear.ErrorOf(r.pilot));

@@ -54,4 +54,8 @@ absl::StatusOr<Judgement> Judge(const Measurements& m, const MeasuredModel& sum,
 ErrorRange PredictPilot(const MeasuredModel& model, Combine combine, const Pilot& pilot,
                         std::int64_t updates);
 
+// The same against its own target: what the merge itself adds.
+ErrorRange PredictOwn(const MeasuredModel& model, Combine combine, const Pilot& pilot,
+                      std::int64_t updates);
+
 }  // namespace mergeplan::calibrate

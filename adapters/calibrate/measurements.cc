@@ -85,6 +85,7 @@ Measurements MeasurementsOf(const Json& json) {
                        g.at("trained").get<bool>(), g.at("squared").get<std::vector<double>>()});
   }
   for (const Json& pilot : json.at("pilots")) m.pilots.push_back(PilotOf(pilot));
+  if (json.contains("chosen")) json.at("chosen").get_to(m.chosen);
   return m;
 }
 
@@ -126,6 +127,7 @@ absl::Status WriteMeasurements(const Measurements& m, const std::string& path) {
         {{"level", g.level}, {"last", g.last}, {"trained", g.trained}, {"squared", g.squared}});
   }
   for (const PilotResult& r : m.pilots) json["pilots"].push_back(ToJson(r));
+  if (!m.chosen.empty()) json["chosen"] = m.chosen;
   return WriteFileAtomically(path, json.dump() + "\n");
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -68,6 +69,8 @@ struct GainProbe {
 // Everything that a calibration measures: numbers only, from which the tables follow.
 struct Measurements {
   std::string fingerprint;  // of all that determines the numbers
+  // Options that were left to a probe of the machine, and what it chose (adapters/cases/choose.h).
+  std::map<std::string, std::string> chosen;
   int teacher_steps = 0;
   double data_scale = 1;
   std::int64_t dimensions = 0;

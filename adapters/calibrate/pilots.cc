@@ -155,7 +155,8 @@ absl::StatusOr<ErrorEstimate> Pilots::ErrorNow(const Pilot& pilot, Trainer& trai
     module = averaged.get();
   }
   MP_ASSIGN_OR_RETURN(const at::Tensor jump,
-                      held_out_.Jump(*module, z, pilot.range.last, LandingOf(pilot.range)));
+                      held_out_.Jump(*module, z, pilot.range.last, LandingOf(pilot.range),
+                                     held_out_.Labels(pilot.range.last)));
   return network::SquaredDistance(jump, target);
 }
 
@@ -173,7 +174,8 @@ absl::StatusOr<PilotResult> Pilots::Train(const Pilot& pilot,
   MP_ASSIGN_OR_RETURN(const at::Tensor truth, held_out_.Teacher(from, to));
   at::Tensor target = truth;
   if (!pilot.trained.empty()) {
-    MP_ASSIGN_OR_RETURN(target, held_out_.Run(trainer->tasks().front().target, z));
+    MP_ASSIGN_OR_RETURN(target,
+                        held_out_.Run(trainer->tasks().front().target, z, held_out_.Labels(from)));
   }
   PilotResult result;
   result.pilot = pilot;
@@ -198,8 +200,8 @@ absl::StatusOr<PilotResult> Pilots::Train(const Pilot& pilot,
   }
   result.teacher_calls = trainer->calls().front();
   MP_ASSIGN_OR_RETURN(last_, trainer->Finish());
-  MP_ASSIGN_OR_RETURN(const at::Tensor jump,
-                      held_out_.Jump(*last_, z, from, LandingOf(pilot.range)));
+  MP_ASSIGN_OR_RETURN(const at::Tensor jump, held_out_.Jump(*last_, z, from, LandingOf(pilot.range),
+                                                            held_out_.Labels(from)));
   MP_ASSIGN_OR_RETURN(const ErrorEstimate teacher, network::SquaredDistance(jump, truth));
   result.teacher = teacher.mean;
   result.teacher_error = teacher.standard_error;

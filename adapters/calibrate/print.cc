@@ -194,6 +194,29 @@ Json JudgedJson(const Judged& j) {
           {"start_predicted", j.start_predicted}};
 }
 
+// The curve of one pilot beside the fit's.
+Json CurveJson(const PilotResult& r, const Measurements& m, const MeasuredModel& model,
+               Combine rule) {
+  Json trained = Json::array(), errors = Json::array(), sampled = Json::array(),
+       fitted = Json::array();
+  for (const Range& child : r.pilot.trained) trained.push_back(RangeJson(child));
+  for (std::size_t k = 0; k < r.updates.size(); ++k) {
+    const double error = std::sqrt(r.error[k]) * m.data_scale;
+    errors.push_back(error);
+    sampled.push_back(r.error[k] > 0 ? error * r.standard_error[k] / r.error[k] / 2 : 0);
+    fitted.push_back(ErrorJson(PredictOwn(model, rule, r.pilot, r.updates[k])));
+  }
+  return {{"range", RangeJson(r.pilot.range)},
+          {"trained_children", std::move(trained)},
+          {"replicate", r.pilot.replicate},
+          {"held_out", r.pilot.held_out},
+          {"start", std::sqrt(r.start) * m.data_scale},
+          {"updates", r.updates},
+          {"error", std::move(errors)},
+          {"standard_error", std::move(sampled)},
+          {"fitted", std::move(fitted)}};
+}
+
 Json ScoreJson(const Score& s, bool intervals) {
   Json out = {{"factor", s.factor()}, {"mean_log", s.bias}, {"merges", s.merges}};
   if (intervals) out["within_interval"] = s.within;
@@ -265,6 +288,12 @@ std::string AnswerJson(const Measurements& m, const Answer& a, const Heading& h)
                              {"replicates", f.replicates},
                              {"scatter", f.scatter}});
   }
+  out["curves"] = Json::array();
+  if (const auto model = MeasuredModel::Create(a.fit.tables); model.ok()) {
+    for (const PilotResult& r : m.pilots) {
+      out["curves"].push_back(CurveJson(r, m, *model, a.judgement.rule));
+    }
+  }
   out["held_out"] = Json::array();
   for (const Judged& j : a.judgement.held_out) out["held_out"].push_back(JudgedJson(j));
   out["seen"] = Json::array();
@@ -283,6 +312,8 @@ std::string AnswerJson(const Measurements& m, const Answer& a, const Heading& h)
     const PlanCosts costs = CostsOf(row.plan);
     plan["teacher_calls_per_row"] = costs.teacher_calls;
     plan["merges"] = PlanJsonOf(row.plan);
+    plan["blocks"] = Json::array();
+    for (const Range& block : row.plan.BlockRanges()) plan["blocks"].push_back(RangeJson(block));
     out["plans"].push_back(std::move(plan));
   }
   out["status"] = a.plan.status();
@@ -302,6 +333,7 @@ std::string AnswerJson(const Measurements& m, const Answer& a, const Heading& h)
        {std::pair{"output", h.output}, {"arrays", h.arrays}, {"plan", h.plan}}) {
     if (!file.empty()) out[key] = ReplaceInvalidUtf8(file);
   }
+  if (!h.output_sha256.empty()) out["output_sha256"] = h.output_sha256;
   return out.dump(2) + "\n";
 }
 

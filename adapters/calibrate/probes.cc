@@ -61,18 +61,19 @@ class StartsAt {
     MP_ASSIGN_OR_RETURN(at::Tensor z, pilots_.held_out().States(last_));
     MP_RETURN_IF_ERROR(CheckMemory("the teacher's states on the way down from one level",
                                    static_cast<double>(z.nbytes()) * last_));
+    const at::Tensor label = pilots_.held_out().Labels(last_);
     states_.resize(last_ + 1);
     states_[last_] = z;
     for (int t = last_; t > 0; --t) {
       MP_RETURN_IF_ERROR(Stopped(pilots_));
       MP_ASSIGN_OR_RETURN(states_[t - 1],
-                          pilots_.held_out().Run({Link{t, t - 1, -1, 0}}, states_[t]));
+                          pilots_.held_out().Run({Link{t, t - 1, -1, 0}}, states_[t], label));
       *calls += z.size(0);
     }
     const Init init = pilots_.options().init;
     const bool whole = init == Init::kJump || init == Init::kChildJump;
     MP_ASSIGN_OR_RETURN(
-        jump_, pilots_.held_out().Jump(pilots_.student(), z, last_, whole ? 0 : last_ - 1));
+        jump_, pilots_.held_out().Jump(pilots_.student(), z, last_, whole ? 0 : last_ - 1, label));
     return absl::OkStatus();
   }
   const at::Tensor& state(int level) const { return states_[level]; }
@@ -102,7 +103,8 @@ class StartsAt {
 
 // Carries two states down together and measures how their distance grows.
 absl::StatusOr<std::vector<double>> Follow(Pilots& pilots, int level, const at::Tensor& base,
-                                           const at::Tensor& off, std::int64_t* calls) {
+                                           const at::Tensor& off, const at::Tensor& label,
+                                           std::int64_t* calls) {
   MP_ASSIGN_OR_RETURN(const ErrorEstimate before, SquaredDistance(base, off));
   std::vector<double> out;
   if (!(before.mean > 0)) return out;
@@ -110,10 +112,11 @@ absl::StatusOr<std::vector<double>> Follow(Pilots& pilots, int level, const at::
                         return at::cat({base, off});
                       }));
   const std::int64_t rows = base.size(0);
+  const at::Tensor labels = label.defined() ? at::cat({label, label}) : label;
   out.resize(level);
   for (int t = level; t > 0; --t) {
     MP_RETURN_IF_ERROR(Stopped(pilots));
-    MP_ASSIGN_OR_RETURN(both, pilots.held_out().Run({Link{t, t - 1, -1, 0}}, both));
+    MP_ASSIGN_OR_RETURN(both, pilots.held_out().Run({Link{t, t - 1, -1, 0}}, both, labels));
     *calls += 2 * rows;
     MP_ASSIGN_OR_RETURN(const ErrorEstimate after,
                         SquaredDistance(both.narrow(0, 0, rows), both.narrow(0, rows, rows)));
@@ -129,6 +132,11 @@ absl::StatusOr<std::vector<double>> Follow(Pilots& pilots, int level, const at::
 absl::StatusOr<at::Tensor> Rows(Pilots& pilots, int level) {
   MP_ASSIGN_OR_RETURN(const at::Tensor z, pilots.held_out().States(level));
   return z.narrow(0, 0, std::min(z.size(0), kGainRows));
+}
+
+at::Tensor LabelsOfRows(Pilots& pilots, int level) {
+  const at::Tensor label = pilots.held_out().Labels(level);
+  return label.defined() ? label.narrow(0, 0, std::min(label.size(0), kGainRows)) : label;
 }
 
 void SampleVariances(const at::Tensor& samples, double data_scale, Measurements* out) {
@@ -196,15 +204,17 @@ absl::Status MeasureGains(Pilots& pilots, const Design& design, Measurements* ou
     for (const int last : ends) {
       if (last < level + 2) continue;
       MP_ASSIGN_OR_RETURN(const at::Tensor z, Rows(pilots, last));
+      const at::Tensor label = LabelsOfRows(pilots, last);
       MP_ASSIGN_OR_RETURN(const at::Tensor base,
-                          pilots.held_out().Run({Link{last, level, -1, 0}}, z));
+                          pilots.held_out().Run({Link{last, level, -1, 0}}, z, label));
       out->probe_calls += (last - level) * z.size(0);
-      MP_ASSIGN_OR_RETURN(
-          const at::Tensor start,
-          pilots.held_out().Jump(pilots.student(), z, last, pilots.LandingOf({level + 1, last})));
+      MP_ASSIGN_OR_RETURN(const at::Tensor start,
+                          pilots.held_out().Jump(pilots.student(), z, last,
+                                                 pilots.LandingOf({level + 1, last}), label));
       MP_ASSIGN_OR_RETURN(const at::Tensor off, Mix(1 - kHalf, base, kHalf, start));
       GainProbe probe{level, last, false, {}};
-      MP_ASSIGN_OR_RETURN(probe.squared, Follow(pilots, level, base, off, &out->probe_calls));
+      MP_ASSIGN_OR_RETURN(probe.squared,
+                          Follow(pilots, level, base, off, label, &out->probe_calls));
       if (probe.squared.empty()) continue;  // no error to follow
       found = true;
       out->gains.push_back(std::move(probe));
@@ -215,7 +225,8 @@ absl::Status MeasureGains(Pilots& pilots, const Design& design, Measurements* ou
     MP_ASSIGN_OR_RETURN(const at::Tensor z, Rows(pilots, level));
     MP_ASSIGN_OR_RETURN(const at::Tensor off, Mix(1 - 1e-2, z, 1e-2, at::roll(z, 1, 0)));
     GainProbe probe{level, level + 1, false, {}};
-    MP_ASSIGN_OR_RETURN(probe.squared, Follow(pilots, level, z, off, &out->probe_calls));
+    MP_ASSIGN_OR_RETURN(probe.squared, Follow(pilots, level, z, off, LabelsOfRows(pilots, level),
+                                              &out->probe_calls));
     if (probe.squared.empty()) {
       return absl::FailedPreconditionError(
           "held-out rows are all the same, expected states that differ; check the inputs");
@@ -231,13 +242,14 @@ absl::Status MeasureTrainedGain(Pilots& pilots, Range range, network::Module& ne
   const int level = range.first - 1;
   if (level < 1) return absl::OkStatus();
   MP_ASSIGN_OR_RETURN(const at::Tensor z, Rows(pilots, range.last));
+  const at::Tensor label = LabelsOfRows(pilots, range.last);
   MP_ASSIGN_OR_RETURN(const at::Tensor base,
-                      pilots.held_out().Run({Link{range.last, level, -1, 0}}, z));
+                      pilots.held_out().Run({Link{range.last, level, -1, 0}}, z, label));
   out->probe_calls += (range.last - level) * z.size(0);
-  MP_ASSIGN_OR_RETURN(const at::Tensor off,
-                      pilots.held_out().Jump(network, z, range.last, pilots.LandingOf(range)));
+  MP_ASSIGN_OR_RETURN(const at::Tensor off, pilots.held_out().Jump(network, z, range.last,
+                                                                   pilots.LandingOf(range), label));
   GainProbe probe{level, range.last, true, {}};
-  MP_ASSIGN_OR_RETURN(probe.squared, Follow(pilots, level, base, off, &out->probe_calls));
+  MP_ASSIGN_OR_RETURN(probe.squared, Follow(pilots, level, base, off, label, &out->probe_calls));
   if (!probe.squared.empty()) out->gains.push_back(std::move(probe));
   return absl::OkStatus();
 }

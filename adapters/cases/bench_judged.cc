@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "adapters/cases/network_data.h"
+#include "adapters/network/labels.h"
 #include "adapters/network/try.h"
 #include "planner/base/status_macros.h"
 
@@ -19,9 +20,13 @@ judge::Generate Generating(const NetworkJob& job, Steps steps) {
   const Schedule& schedule = job.schedule;
   return [states = StatesOf(*job.steps, job.device), scale = schedule.data_scale,
           size = std::hypot(schedule.alpha.back(), schedule.sigma.back()),
-          steps = std::move(steps)](const at::Tensor& noise) -> absl::StatusOr<at::Tensor> {
-    MP_ASSIGN_OR_RETURN(const at::Tensor x,
-                        steps(noise.to(states, /*non_blocking=*/false, /*copy=*/true) * size));
+          classes = job.student.signature.classes, steps = std::move(steps)](
+             const at::Tensor& noise, std::uint64_t first) -> absl::StatusOr<at::Tensor> {
+    const at::Tensor label =
+        classes > 0 ? network::TurnLabels(first, noise.size(0), classes) : at::Tensor();
+    MP_ASSIGN_OR_RETURN(
+        const at::Tensor x,
+        steps(noise.to(states, /*non_blocking=*/false, /*copy=*/true) * size, label));
     return x * scale;
   };
 }
@@ -30,20 +35,21 @@ judge::Generate Generating(const NetworkJob& job, Steps steps) {
 
 judge::Generate SamplesOfTeacher(const NetworkJob& job) {
   return Generating(job,
-                    [teacher = job.teacher,
-                     T = job.schedule.steps()](at::Tensor z) -> absl::StatusOr<at::Tensor> {
+                    [teacher = job.teacher, T = job.schedule.steps()](
+                        at::Tensor z, const at::Tensor& label) -> absl::StatusOr<at::Tensor> {
                       for (int t = T; t > 0; --t) {
-                        MP_ASSIGN_OR_RETURN(z, teacher->Jump(z, t, t - 1));
+                        MP_ASSIGN_OR_RETURN(z, teacher->Jump(z, t, t - 1, label));
                       }
                       return z;
                     });
 }
 
 judge::Generate SamplesOfStudent(const NetworkJob& job, const network::Executor& executor) {
-  return Generating(job, [&executor](const at::Tensor& z) -> absl::StatusOr<at::Tensor> {
-    MP_ASSIGN_OR_RETURN(const std::vector<network::Link> links, executor.Student());
-    return executor.Run(links, z);
-  });
+  return Generating(
+      job, [&executor](const at::Tensor& z, const at::Tensor& label) -> absl::StatusOr<at::Tensor> {
+        MP_ASSIGN_OR_RETURN(const std::vector<network::Link> links, executor.Student());
+        return executor.Run(links, z, label);
+      });
 }
 
 judge::Generate SamplesOfOperator(const Job& job, absl::Span<const double> value) {
@@ -52,7 +58,7 @@ judge::Generate SamplesOfOperator(const Job& job, absl::Span<const double> value
   const double size =
       std::hypot(schedule.alpha.back(), schedule.sigma.back()) * schedule.data_scale;
   for (double& x : gain) x *= size;
-  return [&job, gain = std::move(gain)](const at::Tensor& noise) {
+  return [&job, gain = std::move(gain)](const at::Tensor& noise, std::uint64_t /*first*/) {
     return network::Try("samples", [&]() -> absl::StatusOr<at::Tensor> {
       const at::Tensor rows =
           (noise.flatten(1).to(at::kDouble) * at::tensor(gain, at::kDouble)).contiguous();

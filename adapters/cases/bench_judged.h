@@ -16,7 +16,7 @@
 namespace mergeplan {
 
 // What network students and their teacher make of noise: z_T of unit size times what the schedule
-// has at T, down to data in native units.
+// has at T, down to data in native units; with classes, the classes in turns.
 judge::Generate SamplesOfTeacher(const NetworkJob& job);
 // The executor must live as long as it is used.
 judge::Generate SamplesOfStudent(const NetworkJob& job, const network::Executor& executor);

@@ -48,11 +48,12 @@ absl::StatusOr<BenchSpeed> ProbeNetworks(const NetworkJob& job) {
   stream.seed = job.seed;
   stream.lane = network::Lane::kHeldOut;
   MP_ASSIGN_OR_RETURN(const at::Tensor z, job.inputs->Draw(T, stream, 0, job.batch));
-  MP_RETURN_IF_ERROR(job.teacher->Jump(z, T, T - 1).status());  // the first one is slower
+  const at::Tensor label = job.inputs->Labels(stream, 0, job.batch);
+  MP_RETURN_IF_ERROR(job.teacher->Jump(z, T, T - 1, label).status());  // the first one is slower
   const double start = Now();
   int count = 0;
   do {
-    MP_RETURN_IF_ERROR(job.teacher->Jump(z, T, T - 1).status());
+    MP_RETURN_IF_ERROR(job.teacher->Jump(z, T, T - 1, label).status());
     ++count;
   } while (count < 5 && Now() - start < 0.5);
   speed.row_step = (Now() - start) / count / job.batch;

@@ -17,11 +17,6 @@
 namespace mergeplan {
 namespace {
 
-at::Device DeviceOf(const Device& device) {
-  return device.cuda ? at::Device(at::kCUDA, static_cast<at::DeviceIndex>(device.index))
-                     : at::Device(at::kCPU);
-}
-
 at::ScalarType TypeOf(const std::string& dtype) {
   if (dtype == "float64") return at::kDouble;
   if (dtype == "float16") return at::kHalf;
@@ -30,6 +25,11 @@ at::ScalarType TypeOf(const std::string& dtype) {
 }
 
 }  // namespace
+
+at::Device DeviceOf(const Device& device) {
+  return device.cuda ? at::Device(at::kCUDA, static_cast<at::DeviceIndex>(device.index))
+                     : at::Device(at::kCPU);
+}
 
 at::TensorOptions StatesOf(const network::NetworkSteps& steps, const Device& device) {
   return at::TensorOptions().dtype(steps.state_type()).device(DeviceOf(device));
@@ -48,10 +48,14 @@ absl::StatusOr<LoadedData> LoadTrainingData(const std::string& path, const std::
   LoadedData out;
   MP_ASSIGN_OR_RETURN(out.samples,
                       network::LoadData(path, options, signature.scaling, signature.shape, rows));
-  const at::Tensor bytes = out.samples.contiguous();
-  out.sha256 = Sha256(std::string_view(static_cast<const char*>(bytes.const_data_ptr()),
-                                       static_cast<std::size_t>(bytes.nbytes())));
+  out.sha256 = HashOfNumbers(out.samples);
   return out;
+}
+
+std::string HashOfNumbers(const at::Tensor& tensor) {
+  const at::Tensor bytes = tensor.contiguous();
+  return Sha256(std::string_view(static_cast<const char*>(bytes.const_data_ptr()),
+                                 static_cast<std::size_t>(bytes.nbytes())));
 }
 
 absl::Status TryNetworks(const network::NetworkSteps& steps, network::Module& student,
@@ -74,8 +78,11 @@ absl::Status TryNetworks(const network::NetworkSteps& steps, network::Module& st
                      "gives numbers that are not finite, expected finite ones; check the "
                      "network, its weights and the schedule"));
   };
-  MP_RETURN_IF_ERROR(check("student's network", steps.Jump(student, z, T, T - 1)));
-  return check("teacher", teacher.Jump(z, T, T - 1));
+  const at::Tensor label = steps.signature().classes > 0
+                               ? at::zeros({z.size(0)}, at::TensorOptions().dtype(at::kLong))
+                               : at::Tensor();
+  MP_RETURN_IF_ERROR(check("student's network", steps.Jump(student, z, T, T - 1, label)));
+  return check("teacher", teacher.Jump(z, T, T - 1, label));
 }
 
 }  // namespace mergeplan

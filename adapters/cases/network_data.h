@@ -17,6 +17,7 @@ namespace mergeplan {
 
 // What of a network job touches tensors.
 
+at::Device DeviceOf(const Device& device);
 // Type and device of states.
 at::TensorOptions StatesOf(const network::NetworkSteps& steps, const Device& device);
 // To the device, with numbers of the signature's type.
@@ -32,6 +33,8 @@ struct LoadedData {
   at::Tensor samples;  // [N, shape], on the CPU
   std::string sha256;  // of their numbers
 };
+// The SHA-256 of a tensor's numbers.
+std::string HashOfNumbers(const at::Tensor& tensor);
 absl::StatusOr<LoadedData> LoadTrainingData(const std::string& path, const std::string& array,
                                             std::int64_t rows, const network::Signature& signature);
 

@@ -43,11 +43,18 @@ absl::Status NoNetwork(const TeacherName& name) {
 }
 
 absl::Status CheckTrainable(const unet::Config& config, const std::string& where) {
-  if (config.class_embedding != unet::ClassEmbedding::kNone) {
+  if (config.class_embedding == unet::ClassEmbedding::kIdentity) {
     return absl::UnimplementedError(absl::StrCat(
         where,
-        ": is class conditional, expected a network without labels: those are read, but neither "
+        ": is told vectors in place of classes (class_embed_type identity), expected a network "
+        "without labels or of num_class_embeds classes: those vectors are read, but neither "
         "trained nor distilled by this version"));
+  }
+  if (config.class_embedding == unet::ClassEmbedding::kTimestep && config.num_class_embeds == 0) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        where,
+        "/config.json: class_embed_type is timestep and num_class_embeds is not given, expected "
+        "how many classes there are; add it, which changes nothing else"));
   }
   if (config.sample_size.empty() || config.in_channels != config.out_channels) {
     return absl::InvalidArgumentError(absl::StrCat(
@@ -101,6 +108,10 @@ absl::StatusOr<network::Signature> UnetSignature(const unet::Config& config,
   signature.shape = {config.in_channels, config.sample_size[0], config.sample_size[1]};
   signature.time = network::TimeKind::kTimestep;
   signature.table = std::move(table);
+  if (config.class_embedding != unet::ClassEmbedding::kNone) {
+    signature.classes = config.num_class_embeds;
+    signature.arguments.emplace_back("label");
+  }
   MP_RETURN_IF_ERROR(network::Validate(signature, where));
   return signature;
 }

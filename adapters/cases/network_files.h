@@ -24,7 +24,8 @@ struct NetworkFile {
 };
 
 // What is known of a UNet2DModel of this config that was trained at the levels of a table. `where`
-// begins errors: UNIMPLEMENTED for labels, INVALID_ARGUMENT for a config without a size.
+// begins errors: UNIMPLEMENTED for labels that are vectors, INVALID_ARGUMENT for a config without a
+// size or without a number of classes.
 absl::StatusOr<network::Signature> UnetSignature(const unet::Config& config,
                                                  network::Prediction prediction,
                                                  network::TrainingTable table,

@@ -9,6 +9,8 @@
 #include "adapters/analytic/mixture.h"
 #include "adapters/cases/network_data.h"
 #include "adapters/network/data.h"
+#include "adapters/network/labels.h"
+#include "adapters/network/layout.h"
 #include "adapters/runtime/flow_question.h"
 #include "adapters/runtime/resumed.h"
 #include "adapters/runtime/strategy.h"
@@ -55,6 +57,9 @@ absl::Status CheckNetworkOptions(const DistillArguments& arguments) {
     return Misuse(absl::StrCat(network.array ? "--array" : "--data-rows",
                                ": is of --data, which is missing"));
   }
+  if (network.label_array && !network.labels) {
+    return Misuse("--label-array: is of --labels, which is missing");
+  }
   return absl::OkStatus();
 }
 
@@ -80,6 +85,17 @@ absl::Status LoadNetworks(const DistillArguments& arguments, NetworkJob* job) {
     }
   }
   network::Signature& signature = job->student.signature;
+  const std::int64_t classes = teacher != nullptr ? teacher_signature.classes : 0;
+  if (signature.classes != classes) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(job->student.kind, ":", job->student.path, ": the student has ",
+                     signature.classes, " classes, the teacher ", job->teacher_name.kind, ":",
+                     job->teacher_name.path, " ", classes, ", expected the same"));
+  }
+  if (arguments.network.labels && classes == 0) {
+    return Misuse(absl::StrCat("--labels ", *arguments.network.labels,
+                               ": the network is told no classes; leave the option out"));
+  }
   if (arguments.dtype) {
     if (*arguments.dtype != "float32" && *arguments.dtype != "float64") {
       return Misuse(absl::StrCat("--dtype ", *arguments.dtype,
@@ -99,6 +115,8 @@ absl::Status LoadNetworks(const DistillArguments& arguments, NetworkJob* job) {
                                ": have none, unet: has; leave the option out"));
   }
   MP_RETURN_IF_ERROR(MoveNetwork(*job->student.module, job->device, signature));
+  MP_ASSIGN_OR_RETURN(const network::Layout layout, network::ParseLayout(job->options.layout));
+  MP_RETURN_IF_ERROR(network::SetLayout(*job->student.module, layout));
   MP_ASSIGN_OR_RETURN(const network::Precision precision,
                       network::ParsePrecision(job->options.precision));
   MP_ASSIGN_OR_RETURN(network::NetworkSteps steps,
@@ -107,6 +125,7 @@ absl::Status LoadNetworks(const DistillArguments& arguments, NetworkJob* job) {
   if (teacher == nullptr) return absl::OkStatus();
   // The student trains a copy; what was loaded stays as it is.
   MP_RETURN_IF_ERROR(MoveNetwork(*teacher, job->device, teacher_signature));
+  MP_RETURN_IF_ERROR(network::SetLayout(*teacher, layout));
   MP_ASSIGN_OR_RETURN(network::NetworkSteps teacher_steps,
                       network::NetworkSteps::Create(teacher_signature, job->schedule, precision));
   job->teacher = network::MakeNetworkTeacher(teacher, std::move(teacher_steps));
@@ -160,6 +179,26 @@ absl::Status LoadAnalytic(const DistillArguments& arguments, NetworkJob* job) {
   return absl::OkStatus();
 }
 
+// The classes of the data's samples; undefined where the network is told none.
+absl::StatusOr<at::Tensor> LoadJobLabels(std::int64_t samples, NetworkJob* job) {
+  const std::int64_t classes = job->student.signature.classes;
+  if (classes == 0) return at::Tensor();
+  if (job->labels.empty()) {
+    job->label_array = network::LabelArrayOf(job->data);
+    if (job->label_array.empty()) {
+      return Misuse(absl::StrCat(
+          "--inputs data: the network is told one of ", classes,
+          " classes; give that of every sample by --labels FILE (IDX, .npy, or an .npz; an .npz of "
+          "--data may hold them as labels), or take --inputs rollout"));
+    }
+    job->labels = job->data;
+  }
+  MP_ASSIGN_OR_RETURN(at::Tensor labels, network::LoadLabels(job->labels, job->label_array, classes,
+                                                             samples, job->data_rows > 0));
+  job->labels_sha256 = HashOfNumbers(labels);
+  return labels;
+}
+
 absl::Status MakeInputs(NetworkJob* job) {
   const at::TensorOptions states = StatesOf(*job->steps, job->device);
   if (job->options.inputs == "data") {
@@ -167,9 +206,15 @@ absl::Status MakeInputs(NetworkJob* job) {
     MP_ASSIGN_OR_RETURN(LoadedData data, LoadTrainingData(job->data, job->array, job->data_rows,
                                                           job->student.signature));
     job->data_sha256 = data.sha256;
-    MP_ASSIGN_OR_RETURN(job->inputs,
-                        network::MakeDataInputs(std::move(data.samples), job->schedule, states));
+    MP_ASSIGN_OR_RETURN(at::Tensor labels, LoadJobLabels(data.samples.size(0), job));
+    MP_ASSIGN_OR_RETURN(job->inputs, network::MakeDataInputs(std::move(data.samples), job->schedule,
+                                                             states, std::move(labels)));
     return absl::OkStatus();
+  }
+  if (!job->labels.empty()) {
+    return Misuse(absl::StrCat("--labels ", job->labels, ": is of --inputs data, the inputs are ",
+                               job->options.inputs,
+                               ", whose rows have classes at random; leave the option out"));
   }
   if (job->options.inputs == "rollout") {
     MP_ASSIGN_OR_RETURN(job->inputs,
@@ -316,6 +361,12 @@ std::map<std::string, std::string> NetworkJob::Texts() const {
     if (!array.empty()) texts["array"] = array;
     if (data_rows > 0) texts["data-rows"] = absl::StrCat(data_rows);
   }
+  if (!labels_sha256.empty()) {
+    texts["labels"] = labels;
+    texts["labels-sha256"] = labels_sha256;
+    if (!label_array.empty()) texts["label-array"] = label_array;
+  }
+  if (!probed.empty()) texts["probed"] = probed;
   return texts;
 }
 
@@ -332,6 +383,9 @@ absl::StatusOr<NetworkJob> NewNetworkJob(const DistillArguments& arguments,
   job.data = AbsolutePath(arguments.network.data.value_or(""));
   job.array = arguments.network.array.value_or("");
   job.data_rows = arguments.network.rows.value_or(0);
+  job.labels = AbsolutePath(arguments.network.labels.value_or(""));
+  job.label_array = arguments.network.label_array.value_or("");
+  job.probed = arguments.network.probed;
   if (!job.data.empty() && !job.options.inputs.empty() && job.options.inputs != "data") {
     return Misuse(absl::StrCat("--data: is not used with --inputs ", job.options.inputs,
                                "; leave one of them out"));
@@ -376,6 +430,9 @@ absl::StatusOr<NetworkJob> ResumedNetworkJob(const DistillArguments& arguments,
   const std::string student = take("student-network"), student_sha256 = take("student-sha256");
   const std::string data = take("data"), data_sha256 = take("data-sha256");
   job.array = take("array");
+  job.probed = take("probed");
+  job.label_array = take("label-array");
+  const std::string labels = take("labels"), labels_sha256 = take("labels-sha256");
   const std::string rows = take("data-rows");
   if (!rows.empty() && !absl::SimpleAtoi(rows, &job.data_rows)) {
     return absl::DataLossError(
@@ -407,6 +464,13 @@ absl::StatusOr<NetworkJob> ResumedNetworkJob(const DistillArguments& arguments,
   if (!job.data.empty() && data.empty()) {
     return DiffersFromRun(folder, "--data", job.data, "no data");
   }
+  // Labels that lay in the data's own file lie there still, wherever it is now.
+  const bool own = !labels.empty() && labels == data && !settled.network.labels;
+  job.labels = own ? job.data : AbsolutePath(settled.network.labels.value_or(labels));
+  if (!job.labels.empty() && labels.empty()) {
+    return DiffersFromRun(folder, "--labels", job.labels, "no labels");
+  }
+  if (settled.network.label_array) job.label_array = *settled.network.label_array;
   job.teacher_name = {info.teacher, info.teacher_file};
   if (arguments.teacher) {
     MP_ASSIGN_OR_RETURN(job.teacher_name, ParseTeacher(*arguments.teacher));
@@ -433,6 +497,7 @@ absl::StatusOr<NetworkJob> ResumedNetworkJob(const DistillArguments& arguments,
     return changed("student's network", job.student.path, "--student-network");
   }
   if (job.data_sha256 != data_sha256) return changed("data", job.data, "--data");
+  if (job.labels_sha256 != labels_sha256) return changed("labels", job.labels, "--labels");
   job.parameters = info.parameters;
   MP_ASSIGN_OR_RETURN(job.plugin, OldPlugin(info, arguments, traits));
   return job;

@@ -36,6 +36,8 @@ struct NetworkJob {
   std::shared_ptr<network::Inputs> inputs;
   std::string data, data_sha256, array;  // empty without data
   std::int64_t data_rows = 0;
+  // Classes of the data, where the network is told some: the file, which may be the data's own.
+  std::string labels, labels_sha256, label_array;
 
   // The plan. Its question is about linear students of data with these variances; where none are
   // known (`has_spectrum` false), of variance 1.
@@ -46,7 +48,8 @@ struct NetworkJob {
   std::uint64_t seed = 0;
   std::string dtype = "float32";
   Device device;
-  double memory = 0;  // bytes; 0: any
+  double memory = 0;   // bytes; 0: any
+  std::string probed;  // how layout and precision were chosen, where they were
 
   // What the executor is told, but for the functions and the folder.
   absl::StatusOr<network::ExecutorOptions> ExecutorOptions() const;

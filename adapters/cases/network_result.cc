@@ -12,6 +12,7 @@
 #include "adapters/cases/network_data.h"
 #include "adapters/cases/teacher_result.h"
 #include "adapters/judge/grid.h"
+#include "adapters/network/labels.h"
 #include "adapters/network/operators.h"
 #include "adapters/noise/noise.h"
 #include "planner/base/file.h"
@@ -112,8 +113,14 @@ absl::Status AddSamples(const NetworkJob& job, const network::Executor& executor
   MP_ASSIGN_OR_RETURN(const std::vector<network::Link> student, executor.Student());
   const int T = job.document.plan.teacher_steps();
   const std::vector<network::Link> teacher = {{T, 0, -1, 0}};
+  const std::int64_t classes = job.student.signature.classes;
+  at::Tensor label;
+  if (classes > 0) {
+    label = network::TurnLabels(0, rows, classes);
+    npz.Add("sample_labels", {rows}, Numbers(label), NpzWriter::Type::kInt64);
+  }
   for (const auto& [name, links] : {std::pair{"samples", student}, {"teacher_samples", teacher}}) {
-    MP_ASSIGN_OR_RETURN(const at::Tensor x, executor.Run(links, z));
+    MP_ASSIGN_OR_RETURN(const at::Tensor x, executor.Run(links, z, label));
     npz.Add(name, {rows, d}, Numbers(x * job.document.data_scale));
     MP_RETURN_IF_ERROR(
         WritePicture(job, x * job.document.data_scale, absl::StrCat(folder, "/", name, ".png")));

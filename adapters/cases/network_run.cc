@@ -62,10 +62,14 @@ absl::StatusOr<std::string> FingerprintOf(const NetworkJob& job) {
   MP_ASSIGN_OR_RETURN(const network::ExecutorOptions options, job.ExecutorOptions());
   MP_ASSIGN_OR_RETURN(const std::string own, network::FingerprintOf(*job.student.module, *job.steps,
                                                                     job.document.plan, options));
+  // Said where it is not as it always was.
+  std::string more =
+      job.options.layout == "contiguous" ? "" : absl::StrCat(job.options.layout, "\n");
+  if (!job.labels_sha256.empty()) absl::StrAppend(&more, "labels ", job.labels_sha256, "\n");
   return Sha256(absl::StrCat("mergeplan network run 1\n", own, "\n", job.teacher_name.kind, " ",
                              job.teacher_sha256, "\n", job.options.inputs, " ",
                              job.options.pool_rows, " ", job.data_sha256, "\n",
-                             job.device.cuda ? "cuda" : "cpu", "\n"));
+                             job.device.cuda ? "cuda" : "cpu", "\n", more));
 }
 
 absl::StatusOr<std::unique_ptr<NetworkTraining>> NetworkTraining::Create(

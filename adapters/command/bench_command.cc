@@ -12,6 +12,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "adapters/cases/choose.h"
 #include "adapters/command/bench_budget.h"
 #include "adapters/command/latent_data.h"
 #include "adapters/parallel/open.h"
@@ -127,6 +128,8 @@ absl::StatusOr<int> Bench(const BenchArguments& asked, const BenchOutput& output
   SetThreads(arguments.question.threads);
   const bool judged = !arguments.judge.data.empty() || !arguments.judge.folder.empty();
   MP_RETURN_IF_ERROR(EncodeData(*ranks, output.quiet, judged, &arguments.question));
+  // All strategies compute in the same way.
+  MP_RETURN_IF_ERROR(ChooseArithmetic(*ranks, output.quiet, &arguments.question));
   Line line(output.quiet);
   BenchWatch watch;
   watch.stop = StopRequested;

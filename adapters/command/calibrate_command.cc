@@ -9,20 +9,25 @@
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
+#include <map>
 #include <memory>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "adapters/calibrate/answer.h"
 #include "adapters/calibrate/calibration.h"
+#include "adapters/cases/choose.h"
 #include "adapters/cases/network_data.h"
 #include "adapters/cases/network_job.h"
 #include "adapters/cases/network_run.h"
 #include "adapters/command/latent_data.h"
 #include "adapters/parallel/open.h"
 #include "adapters/runtime/device.h"
+#include "adapters/runtime/network_options.h"
 #include "adapters/runtime/output.h"
 #include "adapters/runtime/signals.h"
 #include "planner/base/exit_code.h"
@@ -40,6 +45,7 @@ using calibrate::Measurements;
 // Files beside the tables.
 std::string Stem(const std::string& output) { return output.substr(0, output.size() - 5); }
 std::string ArraysPath(const std::string& output) { return Stem(output) + ".npz"; }
+std::string AnswerPath(const std::string& output) { return Stem(output) + ".answer.json"; }
 std::string PilotsPath(const std::string& output) { return Stem(output) + ".pilots.json"; }
 
 absl::Status CheckFolder(const std::string& option, const std::string& file) {
@@ -137,6 +143,7 @@ class CalibrateRun {
     DistillArguments question = a_.question;
     question.strategy = "vanilla";  // any: the plan is what is looked for
     MP_RETURN_IF_ERROR(EncodeData(*Alone(), /*quiet=*/false, /*judged=*/false, &question));
+    MP_RETURN_IF_ERROR(Choose(&question));
     MP_ASSIGN_OR_RETURN(const NetworkJob job, NewNetworkJob(question, services));
     MP_RETURN_IF_ERROR(TryNetworks(*job.steps, *job.student.module, *job.teacher, job.device));
     calibrate::CalibrateOptions options;
@@ -153,6 +160,33 @@ class CalibrateRun {
   }
 
  private:
+  // What --layout auto and --precision auto stand for. A calibration that goes on computes as it
+  // began.
+  absl::Status Choose(DistillArguments* question) {
+    std::vector<std::string> open;
+    for (const char* option : {"layout", "precision"}) {
+      const auto found = question->training.find(option);
+      if (found != question->training.end() && found->second == kAuto) open.emplace_back(option);
+    }
+    if (open.empty()) return absl::OkStatus();
+    Measurements before;
+    if (a_.resume) {
+      MP_ASSIGN_OR_RETURN(before, calibrate::ReadMeasurements(PilotsPath(a_.output)));
+    } else {
+      MP_RETURN_IF_ERROR(ChooseArithmetic(*Alone(), a_.quiet, question));
+    }
+    for (const std::string& option : open) {
+      if (a_.resume && !before.chosen.contains(option)) {
+        return Misuse(absl::StrCat("--", option, " auto: the calibration in ",
+                                   PilotsPath(a_.output),
+                                   " did not leave it open; give the word that it began with"));
+      }
+      if (a_.resume) question->training[option] = before.chosen.at(option);
+      chosen_[option] = question->training[option];
+    }
+    return absl::OkStatus();
+  }
+
   static bool IsMisfit(const absl::Status& status) { return absl::IsInvalidArgument(status); }
 
   double Seconds() const {
@@ -183,6 +217,7 @@ class CalibrateRun {
     MP_ASSIGN_OR_RETURN(const std::string run, FingerprintOf(job));
     out.fingerprint = Sha256(absl::StrCat("mergeplan calibration 1\n", run, "\n"));
     out.file = PilotsPath(a_.output);
+    out.chosen = chosen_;
     if (a_.resume) {
       MP_ASSIGN_OR_RETURN(out.before, calibrate::ReadMeasurements(out.file));
       if (out.before.fingerprint != out.fingerprint) {
@@ -283,9 +318,11 @@ class CalibrateRun {
     heading.output = a_.output;
     heading.arrays = ArraysPath(a_.output);
     heading.plan = a_.plan_output;
+    MP_ASSIGN_OR_RETURN(heading.output_sha256, Sha256OfFile(a_.output));
+    const std::string json = AnswerJson(m, answer, heading);
+    MP_RETURN_IF_ERROR(WriteFileAtomically(AnswerPath(a_.output), json));
     RestoreStdout();
-    std::fputs((a_.json ? AnswerJson(m, answer, heading) : AnswerText(m, answer, heading)).c_str(),
-               stdout);
+    std::fputs((a_.json ? json : AnswerText(m, answer, heading)).c_str(), stdout);
     std::fflush(stdout);
     if (!found.why.empty()) return absl::FailedPreconditionError(found.why);
     if (!found.stopped) return kDone;
@@ -297,6 +334,7 @@ class CalibrateRun {
 
   const CalibrateArguments& a_;
   const std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
+  std::map<std::string, std::string> chosen_;  // by the machine
   bool timed_out_ = false;
 };
 

@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "adapters/cases/cases.h"
+#include "adapters/cases/choose.h"
 #include "adapters/command/latent_data.h"
 #include "adapters/parallel/open.h"
 #include "adapters/runtime/device.h"
@@ -216,6 +217,7 @@ absl::StatusOr<int> Distill(DistillArguments arguments, const DistillOutput& out
   const bool quiet = output.quiet || arguments.resume;
   MP_RETURN_IF_ERROR(
       ranks.Agree(EncodeData(*ranks.communicator(), quiet, /*judged=*/false, &arguments)));
+  MP_RETURN_IF_ERROR(ranks.Agree(ChooseArithmetic(*ranks.communicator(), quiet, &arguments)));
 
   absl::StatusOr<std::shared_ptr<const RunCase>> made = absl::UnknownError("");
   if (!arguments.resume) {

@@ -81,6 +81,10 @@ void AddNetworkOptions(CLI::App* command, DistillArguments& a) {
   Add(group, "--array", a.network.array, "Which array of an .npz of --data");
   Add(group, "--data-rows", a.network.rows, "Samples of --data to use, from the first [all]")
       ->check(CLI::Range(std::int64_t{1}, kLargest));
+  Add(group, "--labels", a.network.labels,
+      "Classes of the samples of --data, a whole number for each (IDX, .npy, .npz), for a network "
+      "that is told them [labels in an .npz of --data]");
+  Add(group, "--label-array", a.network.label_array, "Which array of an .npz of --labels");
   Add(group, "--spectrum", a.network.spectrum,
       "spectrum.toml of the data, for plans and predictions of the linear model");
   Add(group, "--memory", a.network.memory,
@@ -91,7 +95,9 @@ void AddNetworkOptions(CLI::App* command, DistillArguments& a) {
       {"loss", "Squared error in z, x0, epsilon or v [z]"},
       {"weighting", "uniform, snr, truncated-snr or min-snr-gamma, over the levels [uniform]"},
       {"gamma", "Of min-snr-gamma [5]"},
-      {"precision", "full, bf16 or fp16 (with a scaled loss) [full]"},
+      {"precision",
+       "full, bf16, fp16 (with a scaled loss), or auto: full or bf16, by a probe [full]"},
+      {"layout", "contiguous, channels_last, or auto: by a probe on this machine [contiguous]"},
       {"weights", "shared: one network for the merges of a round; separate [shared]"},
       {"total-updates", "Updates of all merges together, in place of --iterations"},
       {"gain-bound", "Stop a merge when less than this share of its gain is left [0: never]"},

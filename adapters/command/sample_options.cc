@@ -18,6 +18,7 @@ Example:
   mergeplan sample runs/boot -o student.png -o student.npz
   mergeplan sample runs/boot --teacher -o teacher.png
   mergeplan sample unet:pipeline --teacher-steps 50 --steps 8 --count 16 -o grid.png
+  mergeplan sample runs/boot --class 0,1,2 --per-class 8 -o classes.png
 
 The same seed is the same noise for every source of the same shape. Exit codes: 0 done, 1 failed, 2
 misuse, 3 stopped (Ctrl-C) with nothing written.
@@ -38,7 +39,13 @@ Command AddSample(CLI::App& app) {
   const CLI::Range counts(1, std::numeric_limits<int>::max());
   command->add_option("-o,--output", a.outputs,
                       "grid.png or samples.npz; once more for a second file");
-  command->add_option("--count", a.count, "Samples")
+  Add(command, "--count", a.count, "Samples [64, or --per-class of every class]")
+      ->check(CLI::Range(std::int64_t{1}, kLargest));
+  command->add_option("--class", a.classes,
+                      "Of what is told classes: 3, or 0,1,2 in turns, or all [all]");
+  command
+      ->add_option("--per-class", a.per_class,
+                   "Samples of one class that follow each other; a grid has a row for each class")
       ->check(CLI::Range(std::int64_t{1}, kLargest))
       ->capture_default_str();
   command->add_option("--seed", a.seed, "Seed of their noise")

@@ -30,6 +30,10 @@ Command AddTrainTeacher(CLI::App& app) {
                       "config.json of a UNet2DModel (random weights), a diffusers folder, or a "
                       "TorchScript network's model.toml");
   AddData(command, a);
+  command->add_option("--labels", a.labels,
+                      "Classes of the samples, a whole number for each (IDX, .npy, .npz), for a "
+                      "network that is told them [labels in an .npz of --data]");
+  command->add_option("--label-array", a.label_array, "Which array of an .npz of --labels");
   command->add_option("--schedule", a.schedule,
                       "ddpm-linear, ddpm-scaled-linear, ddpm-cosine, sigmoid, flow:shift=S, or a "
                       "scheduler_config.json [that of the folder]");
@@ -43,7 +47,9 @@ Command AddTrainTeacher(CLI::App& app) {
        {"weighting", "uniform, snr, truncated-snr or min-snr-gamma, over the levels [uniform]"},
        {"gamma", "Of min-snr-gamma [5]"},
        {"flip", "yes: samples are mirrored left to right at random [no]"},
-       {"precision", "full, bf16 or fp16 (with a scaled loss) [full]"},
+       {"precision",
+        "full, bf16, fp16 (with a scaled loss), or auto: full or bf16, by a probe [full]"},
+       {"layout", "contiguous, channels_last, or auto: by a probe on this machine [contiguous]"},
        {"scaling", "LOW:HIGH that pixels are mapped to, or none [-1:1 for pixels]"},
        {"seed", "Of weights, samples and noise [0]"},
        {"log-every", "Updates that a row of log.csv stands for [50]"},

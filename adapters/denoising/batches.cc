@@ -32,15 +32,24 @@ std::int64_t Below(std::uint32_t high, std::uint32_t low, std::int64_t count) {
 
 }  // namespace
 
-at::Tensor TakeSamples(const at::Tensor& data, std::uint64_t seed, std::uint64_t first_row,
-                       std::int64_t rows, bool flip) {
+std::vector<std::int64_t> ChooseSamples(std::int64_t count, std::uint64_t seed,
+                                        std::uint64_t first_row, std::int64_t rows,
+                                        std::vector<std::int64_t>* turned) {
   const StreamName choice = Stream(seed, network::Lane::kChoice);
-  std::vector<std::int64_t> samples(static_cast<std::size_t>(rows)), turned;
+  std::vector<std::int64_t> samples(static_cast<std::size_t>(rows));
   for (std::int64_t r = 0; r < rows; ++r) {
     const PhiloxWords words = choice.Words(first_row + static_cast<std::uint64_t>(r));
-    samples[static_cast<std::size_t>(r)] = Below(words.w[0], words.w[1], data.size(0));
-    if (flip && (words.w[2] & 1U) != 0) turned.push_back(r);
+    samples[static_cast<std::size_t>(r)] = Below(words.w[0], words.w[1], count);
+    if (turned != nullptr && (words.w[2] & 1U) != 0) turned->push_back(r);
   }
+  return samples;
+}
+
+at::Tensor TakeSamples(const at::Tensor& data, std::uint64_t seed, std::uint64_t first_row,
+                       std::int64_t rows, bool flip) {
+  std::vector<std::int64_t> turned;
+  const std::vector<std::int64_t> samples =
+      ChooseSamples(data.size(0), seed, first_row, rows, flip ? &turned : nullptr);
   at::Tensor taken = data.index_select(0, at::tensor(samples, at::kLong));
   if (!turned.empty()) {
     const at::Tensor index = at::tensor(turned, at::kLong);
@@ -57,7 +66,7 @@ absl::Status CheckFinite(const at::Tensor& data) {
 }
 
 absl::StatusOr<Batches> Batches::Create(at::Tensor data, std::vector<Level> levels,
-                                        const BatchOptions& options) {
+                                        const BatchOptions& options, at::Tensor labels) {
   if (levels.empty() || options.rows < 1 || data.dim() < 2 || data.numel() == 0) {
     return absl::InvalidArgumentError(absl::StrCat(
         "training takes batches of ", options.rows, " rows of ", data.defined() ? data.size(0) : 0,
@@ -65,7 +74,12 @@ absl::StatusOr<Batches> Batches::Create(at::Tensor data, std::vector<Level> leve
   }
   Batches out;
   MP_RETURN_IF_ERROR(CheckFinite(data));
+  if (labels.defined() && (labels.dim() != 1 || labels.size(0) != data.size(0))) {
+    return absl::InvalidArgumentError(absl::StrCat("there are ", labels.numel(), " labels for ",
+                                                   data.size(0), " samples, expected as many"));
+  }
   out.data_ = std::move(data);
+  out.labels_ = std::move(labels);
   out.levels_ = std::move(levels);
   out.options_ = options;
   return out;
@@ -106,6 +120,10 @@ absl::StatusOr<Batch> Batches::Draw(std::uint64_t number) const {
     out.input = (x0 * each(0) + noise * each(1)).to(options_.network.dtype());
     out.target = x0 * each(2) + noise * each(3);
     out.weight = all.select(0, 4);
+    if (labels_.defined()) {
+      out.label = labels_.index_select(
+          0, at::tensor(ChooseSamples(data_.size(0), options_.seed, first, rows), at::kLong));
+    }
     out.time =
         at::tensor(times, at::kDouble)
             .to(options_.integer_time ? options_.network.dtype(at::kLong) : options_.network);

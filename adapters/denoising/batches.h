@@ -15,8 +15,15 @@ namespace mergeplan::denoising {
 struct Batch {
   at::Tensor input, time, target;
   at::Tensor weight;  // [rows]; of the target's type
+  at::Tensor label;   // [rows] int64 on the CPU; undefined where samples have no classes
 };
 
+// Which samples of `count` the rows first_row and on of a stream are, drawn with replacement, and,
+// in `turned`, which rows are mirrored: each with probability 1/2, by the seed and the row's
+// number.
+std::vector<std::int64_t> ChooseSamples(std::int64_t count, std::uint64_t seed,
+                                        std::uint64_t first_row, std::int64_t rows,
+                                        std::vector<std::int64_t>* turned = nullptr);
 // Rows first_row and on of a stream of samples: each one of `data` [N, ...] drawn with replacement
 // and, with `flip`, mirrored left to right with probability 1/2, by the seed and the row's number
 // alone. Throws c10::Error.
@@ -39,10 +46,11 @@ struct BatchOptions {
 // batch sees all of the noise levels.
 class Batches {
  public:
-  // `data` is [N, shape] in native units, on the CPU. INVALID_ARGUMENT for no level, no sample or
-  // numbers that are not finite.
+  // `data` is [N, shape] in native units, on the CPU, `labels` [N] int64 or undefined.
+  // INVALID_ARGUMENT for no level, no sample, another number of labels or numbers that are not
+  // finite.
   static absl::StatusOr<Batches> Create(at::Tensor data, std::vector<Level> levels,
-                                        const BatchOptions& options);
+                                        const BatchOptions& options, at::Tensor labels = {});
 
   absl::StatusOr<Batch> Draw(std::uint64_t number) const;
   std::int64_t rows() const { return options_.rows; }
@@ -50,7 +58,7 @@ class Batches {
  private:
   Batches() = default;
 
-  at::Tensor data_;
+  at::Tensor data_, labels_;
   std::vector<Level> levels_;
   BatchOptions options_;
 };

@@ -28,9 +28,9 @@ class Job : public Task {
 
   Options settings;
   Model model;
-  Schedule schedule;    // the levels that are trained
-  std::string scaling;  // how values became data
-  at::Tensor data;
+  Schedule schedule;        // the levels that are trained
+  std::string scaling;      // how values became data
+  at::Tensor data, labels;  // the latter where the network is told classes
   at::Device device = at::kCPU;
   TrainInfo about;
   std::string remark;

@@ -150,7 +150,8 @@ absl::Status WriteModel(const network::Module& module, const Model& like,
   MP_RETURN_IF_ERROR(MakeDirectories(folder + "/scheduler"));
   MP_RETURN_IF_ERROR(WriteText(folder + "/scheduler/scheduler_config.json", like.scheduler->text));
   MP_RETURN_IF_ERROR(module.Save(folder + "/unet"));
-  if (like.scheduler->pipeline.empty()) return absl::OkStatus();
+  // No pipeline of diffusers tells a UNet2DModel its class.
+  if (like.scheduler->pipeline.empty() || like.signature.classes > 0) return absl::OkStatus();
   return WriteText(folder + "/model_index.json", IndexText(*like.scheduler));
 }
 

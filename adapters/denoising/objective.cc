@@ -18,7 +18,7 @@ class Denoising : public Objective {
     MP_ASSIGN_OR_RETURN(const Batch batch, batches_.Draw(number));
     absl::StatusOr<at::Tensor> out = [&] {
       const network::Autocast autocast(precision_, batch.input.device().type());
-      return network.Forward(batch.input, batch.time, {});
+      return network.Forward(batch.input, batch.time, batch.label);
     }();
     MP_RETURN_IF_ERROR(out.status());
     if (!out->sizes().equals(batch.target.sizes())) {

@@ -7,6 +7,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "adapters/network/loss.h"
+#include "adapters/runtime/network_options.h"
 #include "planner/base/shortest.h"
 #include "planner/base/status_macros.h"
 #include "planner/spectrum/spectrum.h"
@@ -17,7 +18,7 @@ namespace {
 using TextMap = std::map<std::string, std::string>;
 
 constexpr std::int64_t kMost = std::int64_t{1} << 53;
-constexpr char kOwnLoss[] = "output";
+constexpr char kOwnLoss[] = "output", kContiguous[] = "contiguous";
 
 constexpr std::pair<const char*, std::int64_t Options::*> kTold[] = {
     {"log-every", &Options::log_every},
@@ -80,7 +81,11 @@ absl::StatusOr<bool> YesOrNo(const std::string& text) {
   return absl::InvalidArgumentError("");
 }
 absl::StatusOr<std::string> PrecisionWord(const std::string& text) {
-  if (text == "full" || text == "bf16" || text == "fp16") return text;
+  if (text == "full" || text == "bf16" || text == "fp16" || text == kAuto) return text;
+  return absl::InvalidArgumentError("");
+}
+absl::StatusOr<std::string> LayoutWord(const std::string& text) {
+  if (text == kContiguous || text == "channels_last" || text == kAuto) return text;
   return absl::InvalidArgumentError("");
 }
 absl::StatusOr<std::string> ScalingText(const std::string& text) {
@@ -114,7 +119,8 @@ absl::StatusOr<Options> Options::Parse(const TextMap& texts) {
   taker.Number("ema", BelowOne, "0 (no average) or more, below 1", &out.ema);
   taker.Number("gamma", Positive, "a positive, finite number", &out.loss.gamma);
   taker.Word("flip", YesOrNo, "yes or no", &out.flip);
-  taker.Word("precision", PrecisionWord, "full, bf16 or fp16", &out.precision);
+  taker.Word("precision", PrecisionWord, "full, bf16, fp16 or auto", &out.precision);
+  taker.Word("layout", LayoutWord, "contiguous, channels_last or auto", &out.layout);
   taker.Word("scaling", ScalingText, "LOW:HIGH with LOW < HIGH, or none", &out.scaling);
   taker.Take("loss", [&](const std::string& text) {
     out.own_loss = text == kOwnLoss;
@@ -154,6 +160,7 @@ absl::StatusOr<Options> Options::Parse(const TextMap& texts) {
 std::map<std::string, std::string> Options::Texts() const {
   std::map<std::string, std::string> out = DecidingTexts();
   for (const auto& [name, member] : kTold) out[name] = absl::StrCat(this->*member);
+  out["layout"] = layout;
   return out;
 }
 
@@ -170,6 +177,8 @@ std::map<std::string, std::string> Options::DecidingTexts() const {
   if (loss.weighting == network::Weighting::kMinSnrGamma) out["gamma"] = ShortestText(loss.gamma);
   out["flip"] = flip ? "yes" : "no";
   out["precision"] = precision;
+  // Said where it is not as it always was.
+  if (layout != kContiguous) out["layout"] = layout;
   out["seed"] = absl::StrCat(seed);
   if (!scaling.empty()) out["scaling"] = scaling;
   return out;

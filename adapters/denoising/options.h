@@ -22,8 +22,9 @@ struct Options {
   // In what the squared error is measured. `own_loss`: in what the network gives.
   bool own_loss = true;
   network::LossOptions loss;
-  bool flip = false;  // every row mirrored left to right with probability 1/2
-  std::string precision = "full";
+  bool flip = false;                  // every row mirrored left to right with probability 1/2
+  std::string precision = "full";     // full, bf16, fp16; kAuto
+  std::string layout = "contiguous";  // contiguous, channels_last; kAuto
   std::int64_t seed = 0;
   std::string scaling;  // how values become data, "-1:1" or "none"; empty: that for pixels
   // What is told on the way; decides no numbers.

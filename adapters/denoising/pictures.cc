@@ -30,7 +30,8 @@ constexpr std::uint8_t kGapShade = 128;
 
 absl::StatusOr<at::Tensor> DrawSamples(network::Module& module, const network::Signature& signature,
                                        const Schedule& schedule, std::int64_t rows,
-                                       std::uint64_t seed, at::Device device) {
+                                       std::uint64_t seed, at::Device device,
+                                       const at::Tensor& label) {
   MP_ASSIGN_OR_RETURN(const network::NetworkSteps steps,
                       network::NetworkSteps::Create(signature, schedule));
   const int T = schedule.steps();
@@ -46,9 +47,10 @@ absl::StatusOr<at::Tensor> DrawSamples(network::Module& module, const network::S
       shape.insert(shape.end(), signature.shape.begin(), signature.shape.end());
       at::Tensor z = at::empty(shape, at::TensorOptions().dtype(at::kFloat));
       noise.FillAt(static_cast<std::uint64_t>(first * d), z.mutable_data_ptr<float>(), z.numel());
+      const at::Tensor classes = label.defined() ? label.narrow(0, first, shape[0]) : label;
       z = z.to(device, steps.state_type()) * std::hypot(schedule.alpha[T], schedule.sigma[T]);
       for (int t = T; t >= 1; --t) {
-        MP_ASSIGN_OR_RETURN(z, steps.Jump(module, z, t, t - 1));
+        MP_ASSIGN_OR_RETURN(z, steps.Jump(module, z, t, t - 1, classes));
       }
       parts.push_back(z * schedule.data_scale);
     }
@@ -59,7 +61,8 @@ absl::StatusOr<at::Tensor> DrawSamples(network::Module& module, const network::S
   });
 }
 
-absl::StatusOr<std::string> EncodeGrid(const at::Tensor& samples, const std::string& scaling) {
+absl::StatusOr<std::string> EncodeGrid(const at::Tensor& samples, const std::string& scaling,
+                                       std::int64_t columns) {
   if (samples.dim() != 4 || samples.size(0) < 1 || (samples.size(1) != 1 && samples.size(1) != 3)) {
     return absl::InvalidArgumentError(
         "samples have no 1 or 3 channels of pixels, expected [N, C, H, W] with those");
@@ -68,9 +71,10 @@ absl::StatusOr<std::string> EncodeGrid(const at::Tensor& samples, const std::str
   return network::Try("samples", [&]() -> absl::StatusOr<std::string> {
     const at::Tensor host = samples.detach().to(at::kCPU, at::kDouble).contiguous();
     const std::int64_t N = host.size(0), C = host.size(1), H = host.size(2), W = host.size(3);
-    const auto columns =
+    const auto square =
         static_cast<std::int64_t>(std::ceil(std::sqrt(static_cast<double>(N * H) / W)));
-    const std::int64_t across = std::min(N, columns), down = (N + across - 1) / across;
+    const std::int64_t across = std::min(N, columns > 0 ? columns : square);
+    const std::int64_t down = (N + across - 1) / across;
     const std::int64_t width = across * (W + kGap) - kGap, height = down * (H + kGap) - kGap;
     std::vector<std::uint8_t> pixels(width * height * C, kGapShade);
     const auto* values = host.const_data_ptr<double>();

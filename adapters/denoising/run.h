@@ -24,6 +24,7 @@ struct TrainingArguments {
 // `mergeplan train-teacher`; `training` are denoising::Options.
 struct TrainTeacherArguments : TrainingArguments {
   std::optional<std::string> schedule, prediction;
+  std::optional<std::string> labels, label_array;  // classes of the data
 };
 
 // Trains, in its folder, and prints how it went. 0: done, 1: failed, 2: misuse, 3: stopped, by a

@@ -299,6 +299,8 @@ absl::Status CheckSameTexts(const std::map<std::string, std::string>& given,
   for (const auto& [name, text] : wanted) {
     const auto had = info.options.find(name);
     if (had != info.options.end() && had->second == text) continue;
+    // An option that there was not yet when it began is as it was then.
+    if (had == info.options.end() && given.count(name) == 0) continue;
     return Misuse(absl::StrCat("--", name, " ", TextOr(given, name, text), ": the training in ",
                                folder, " has ", had == info.options.end() ? "none" : had->second,
                                "; leave the option out, or begin another training"));

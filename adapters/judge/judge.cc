@@ -49,7 +49,7 @@ absl::StatusOr<at::Tensor> Judge::Draw(const Generate& generate, std::uint64_t s
     MP_ASSIGN_OR_RETURN(const at::Tensor noise,
                         SampleNoise(seed, static_cast<std::uint64_t>(begin),
                                     std::min(options_.batch, count - begin), noise_shape_));
-    MP_ASSIGN_OR_RETURN(at::Tensor x, generate(noise));
+    MP_ASSIGN_OR_RETURN(at::Tensor x, generate(noise, static_cast<std::uint64_t>(begin)));
     if (decoder_) {
       MP_ASSIGN_OR_RETURN(x, decoder_->decode(x));
     }

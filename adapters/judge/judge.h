@@ -34,7 +34,9 @@ struct Verdict {
 };
 
 // Standard normal noise [B, shape], float32 on the CPU, to samples in the units of the data.
-using Generate = std::function<absl::StatusOr<at::Tensor>(const at::Tensor& noise)>;
+// `first`: number of the first of them among all that are drawn.
+using Generate =
+    std::function<absl::StatusOr<at::Tensor>(const at::Tensor& noise, std::uint64_t first)>;
 
 // What turns samples that are latents into pictures before they are looked at.
 struct Decoder {

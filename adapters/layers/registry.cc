@@ -2,6 +2,7 @@
 
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/empty_like.h>
 #include <c10/core/GradMode.h>
 
 namespace mergeplan::layers {
@@ -57,7 +58,8 @@ void Registry::CopyFrom(const Registry& other) {
   const c10::AutoGradMode no_gradients(false);
   for (size_t k = 0; k < leaves_.size(); ++k) {
     const at::Tensor& from = other.leaves_[k].tensor;
-    Allocate(leaves_[k], from.scalar_type(), from.device());
+    // In the layout of the other, too.
+    leaves_[k].tensor.set_data(at::empty_like(from));
     leaves_[k].tensor.copy_(from);
     leaves_[k].tensor.set_requires_grad(from.requires_grad());
   }

@@ -53,7 +53,7 @@ class Registry {
   void Initialize(std::uint64_t seed);
   // Other memory, the same values; gradients are dropped.
   void Move(at::Device device, at::ScalarType dtype);
-  // Takes values, dtype, device and requires_grad from a registry of the same leaves.
+  // Takes values, dtype, device, layout and requires_grad from a registry of the same leaves.
   void CopyFrom(const Registry& other);
 
  private:

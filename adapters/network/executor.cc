@@ -77,6 +77,11 @@ absl::StatusOr<std::unique_ptr<Executor>> Executor::Create(
         "the teacher's samples have the shape [", absl::StrJoin(teacher->shape(), ", "),
         "], the student's [", absl::StrJoin(steps.signature().shape, ", "), "]"));
   }
+  if (teacher->classes() != steps.signature().classes) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the teacher has ", teacher->classes(), " classes, the student ",
+                     steps.signature().classes, ", expected the same"));
+  }
   // Training keeps its own numbers in full; what runs inside is the precision's business.
   if (steps.network_type() != at::kFloat && steps.network_type() != at::kDouble) {
     return absl::InvalidArgumentError(

@@ -158,8 +158,9 @@ class Executor {
   absl::StatusOr<std::vector<Link>> Student() const;
   // The same of one node of the plan.
   absl::StatusOr<std::vector<Link>> Node(int node) const;
-  // What links make of states in the schedule's coordinates.
-  absl::StatusOr<at::Tensor> Run(const std::vector<Link>& links, const at::Tensor& z) const;
+  // What links make of states in the schedule's coordinates, of these classes where there are some.
+  absl::StatusOr<at::Tensor> Run(const std::vector<Link>& links, const at::Tensor& z,
+                                 const at::Tensor& label = {}) const;
 
   // E |student - teacher|^2 from the same held-out z_T, after each block, from the noisiest; the
   // last one is the error of the whole, at level 0. Times data_scale^2.

@@ -84,18 +84,19 @@ absl::StatusOr<std::vector<Link>> Executor::Student() const {
   return links;
 }
 
-absl::StatusOr<at::Tensor> Executor::Run(const std::vector<Link>& links,
-                                         const at::Tensor& z) const {
-  return held_out_.Run(links, z);
+absl::StatusOr<at::Tensor> Executor::Run(const std::vector<Link>& links, const at::Tensor& z,
+                                         const at::Tensor& label) const {
+  return held_out_.Run(links, z, label);
 }
 
 absl::StatusOr<std::vector<LevelError>> Executor::Evaluate() {
   const int T = plan_.teacher_steps();
   MP_ASSIGN_OR_RETURN(at::Tensor z, held_out_.States(T));
+  const at::Tensor label = held_out_.Labels(T);
   std::vector<LevelError> out;
   for (auto block = plan_.blocks().rbegin(); block != plan_.blocks().rend(); ++block) {
     MP_ASSIGN_OR_RETURN(const std::vector<Link> links, Node(*block));
-    MP_ASSIGN_OR_RETURN(z, held_out_.Run(links, z));
+    MP_ASSIGN_OR_RETURN(z, held_out_.Run(links, z, label));
     LevelError at;
     at.level = plan_.range(*block).first - 1;
     MP_ASSIGN_OR_RETURN(const at::Tensor truth, held_out_.Teacher(T, at.level));
@@ -110,10 +111,11 @@ absl::Status Executor::HeldOutErrors(const TrainTask& task, Module& module, Erro
                                      ErrorEstimate* teacher) {
   const int from = task.range.last, to = task.range.first - 1;
   MP_ASSIGN_OR_RETURN(const at::Tensor z, held_out_.States(from));
-  MP_ASSIGN_OR_RETURN(const at::Tensor jump, held_out_.Jump(module, z, from, task.landing));
+  const at::Tensor label = held_out_.Labels(from);
+  MP_ASSIGN_OR_RETURN(const at::Tensor jump, held_out_.Jump(module, z, from, task.landing, label));
   const bool all_teacher = TeacherSteps(task.target) == from - to;
   if (!all_teacher) {
-    MP_ASSIGN_OR_RETURN(const at::Tensor target, held_out_.Run(task.target, z));
+    MP_ASSIGN_OR_RETURN(const at::Tensor target, held_out_.Run(task.target, z, label));
     MP_ASSIGN_OR_RETURN(*own, SquaredDistance(jump, target));
   }
   if (!all_teacher && teacher == nullptr) return absl::OkStatus();

@@ -52,6 +52,7 @@ absl::StatusOr<std::string> FingerprintOf(const Module& student, const NetworkSt
       std::string(ToString(options.precision)),
       Text(options.loss),
       Text(options.fit_loss)};
+  if (signature.classes > 0) parts.push_back(absl::StrCat("classes ", signature.classes));
   for (int t = 1; t <= schedule.steps(); ++t) {
     parts.push_back(
         absl::StrCat(ShortestText(steps.input(t).time), " ", ShortestText(steps.input(t).scale)));

@@ -13,6 +13,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "adapters/network/labels.h"
 #include "adapters/network/try.h"
 #include "planner/base/memory.h"
 #include "planner/base/status_macros.h"
@@ -56,6 +57,12 @@ std::vector<std::int64_t> Choose(const StreamName& name, std::uint64_t first_row
     out[r] = static_cast<std::int64_t>(bits * static_cast<std::uint64_t>(count) >> 64);
   }
   return out;
+}
+
+// The stream of the classes of a stream of rows; every lane has its own.
+StreamName LabelsOf(RowStream stream) {
+  stream.seed ^= static_cast<std::uint64_t>(stream.lane) << 56;
+  return stream.Name(Lane::kLabel);
 }
 
 class GaussianInputs : public Inputs {
@@ -113,27 +120,36 @@ class MixtureInputs : public Inputs {
 
 class DataInputs : public Inputs {
  public:
-  DataInputs(at::Tensor data, const Schedule& schedule, at::TensorOptions options)
+  DataInputs(at::Tensor data, at::Tensor labels, const Schedule& schedule,
+             at::TensorOptions options)
       : data_(std::move(data)),
+        labels_(std::move(labels)),
         schedule_(schedule),
         shape_(data_.sizes().begin() + 1, data_.sizes().end()),
         options_(options) {}
   absl::StatusOr<at::Tensor> Draw(int level, const RowStream& stream, std::uint64_t first_row,
                                   std::int64_t rows) override {
     return Try("inputs", [&]() -> absl::StatusOr<at::Tensor> {
-      // Every lane has choices of its own.
-      RowStream choice = stream;
-      choice.seed ^= static_cast<std::uint64_t>(stream.lane) << 56;
-      const std::vector<std::int64_t> index =
-          Choose(choice.Name(Lane::kChoice), first_row, rows, data_.size(0));
-      const at::Tensor x0 = data_.index_select(0, at::tensor(index, at::kLong)).to(options_);
+      const at::Tensor x0 = data_.index_select(0, Chosen(stream, first_row, rows)).to(options_);
       const at::Tensor noise = Noise(stream.Name(), first_row, rows, shape_).to(options_);
       return x0 * (schedule_.alpha[level] / schedule_.data_scale) + noise * schedule_.sigma[level];
     });
   }
+  at::Tensor Labels(const RowStream& stream, std::uint64_t first_row,
+                    std::int64_t rows) const override {
+    if (!labels_.defined()) return labels_;
+    return labels_.index_select(0, Chosen(stream, first_row, rows));
+  }
 
  private:
-  at::Tensor data_;
+  at::Tensor Chosen(RowStream stream, std::uint64_t first_row, std::int64_t rows) const {
+    // Every lane has choices of its own.
+    stream.seed ^= static_cast<std::uint64_t>(stream.lane) << 56;
+    return at::tensor(Choose(stream.Name(Lane::kChoice), first_row, rows, data_.size(0)),
+                      at::kLong);
+  }
+
+  at::Tensor data_, labels_;
   Schedule schedule_;
   std::vector<std::int64_t> shape_;
   at::TensorOptions options_;
@@ -155,7 +171,17 @@ class RolloutInputs : public Inputs {
   absl::StatusOr<at::Tensor> Draw(int level, const RowStream& stream, std::uint64_t first_row,
                                   std::int64_t rows) override {
     if (Pooled(stream)) return FromPool(level, stream, first_row, rows);
-    return Rollout(stream.Name(), first_row, rows, level);
+    return Rollout(stream.Name(), first_row, rows, level, Labels(stream, first_row, rows));
+  }
+  at::Tensor Labels(const RowStream& stream, std::uint64_t first_row,
+                    std::int64_t rows) const override {
+    const std::int64_t classes = teacher_->classes();
+    if (classes == 0) return at::Tensor();
+    if (!Pooled(stream)) return UniformLabels(LabelsOf(stream), first_row, rows, classes);
+    const StreamName pool = LabelsOf(PoolStream());
+    if (stream.lane == Lane::kPool) return UniformLabels(pool, first_row, rows, classes);
+    const at::Tensor all = UniformLabels(pool, 0, pool_rows_, classes);
+    return all.index_select(0, at::tensor(PoolRows(stream, first_row, rows), at::kLong));
   }
   absl::StatusOr<at::Tensor> Lower(int level, const RowStream& stream, std::uint64_t first_row,
                                    std::int64_t rows, int lower) override {
@@ -176,15 +202,21 @@ class RolloutInputs : public Inputs {
   }
 
   absl::StatusOr<at::Tensor> Rollout(const StreamName& name, std::uint64_t first_row,
-                                     std::int64_t rows, int level) {
+                                     std::int64_t rows, int level, const at::Tensor& label) {
     absl::StatusOr<at::Tensor> z = Try("inputs", [&]() -> absl::StatusOr<at::Tensor> {
       return Noise(name, first_row, rows, teacher_->shape()).to(options_) * size_;
     });
     for (int t = T_; z.ok() && t > level; --t) {
-      z = teacher_->Jump(*z, t, t - 1);
+      z = teacher_->Jump(*z, t, t - 1, label);
       calls_ += rows;
     }
     return z;
+  }
+  RowStream PoolStream() const {
+    RowStream stream;
+    stream.seed = seed_;
+    stream.lane = Lane::kPool;
+    return stream;
   }
 
   absl::StatusOr<at::Tensor> FromPool(int level, const RowStream& stream, std::uint64_t first_row,
@@ -209,12 +241,12 @@ class RolloutInputs : public Inputs {
       for (std::int64_t begin = 0; begin < pool_rows_; begin += kPoolBlock) {
         const std::int64_t rows = std::min(kPoolBlock, pool_rows_ - begin);
         absl::StatusOr<at::Tensor> z;
+        const auto first = static_cast<std::uint64_t>(begin);
         if (t == T_) {
-          RowStream stream;
-          stream.seed = seed_;
-          z = Rollout(stream.Name(Lane::kPool), static_cast<std::uint64_t>(begin), rows, T_);
+          z = Rollout(PoolStream().Name(), first, rows, T_, at::Tensor());
         } else {
-          z = teacher_->Jump(pool_[t + 1].narrow(0, begin, rows).to(options_), t + 1, t);
+          z = teacher_->Jump(pool_[t + 1].narrow(0, begin, rows).to(options_), t + 1, t,
+                             Labels(PoolStream(), first, rows));
           calls_ += rows;
         }
         if (!z.ok()) return z.status();
@@ -269,7 +301,8 @@ absl::StatusOr<std::unique_ptr<Inputs>> MakeMixtureInputs(
 }
 
 absl::StatusOr<std::unique_ptr<Inputs>> MakeDataInputs(at::Tensor data, const Schedule& schedule,
-                                                       at::TensorOptions options) {
+                                                       at::TensorOptions options,
+                                                       at::Tensor labels) {
   if (!data.defined() || data.dim() < 2 || data.size(0) == 0 || data.numel() == 0) {
     return absl::InvalidArgumentError("training data: there is no row, expected one or more");
   }
@@ -280,7 +313,11 @@ absl::StatusOr<std::unique_ptr<Inputs>> MakeDataInputs(at::Tensor data, const Sc
           absl::StrCat("training data: row ", finite.to(at::kInt).argmin().item<std::int64_t>(),
                        " holds numbers that are not finite"));
     }
-    return std::make_unique<DataInputs>(std::move(data), schedule, options);
+    if (labels.defined() && (labels.dim() != 1 || labels.size(0) != data.size(0))) {
+      return absl::InvalidArgumentError(absl::StrCat("training data: there are ", labels.numel(),
+                                                     " labels for ", data.size(0), " rows"));
+    }
+    return std::make_unique<DataInputs>(std::move(data), std::move(labels), schedule, options);
   });
 }
 

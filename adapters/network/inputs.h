@@ -17,7 +17,14 @@ namespace mergeplan::network {
 
 // What a stream of rows is for. (adapters/linear has 0 and 1; an analytic Gaussian's rows for
 // training are the numbers that a linear student sees.)
-enum class Lane : int { kTraining = 0, kLevels = 8, kHeldOut = 9, kPool = 10, kChoice = 11 };
+enum class Lane : int {
+  kTraining = 0,
+  kLevels = 8,
+  kHeldOut = 9,
+  kPool = 10,
+  kChoice = 11,
+  kLabel = 12
+};
 
 // The name of a stream of rows: a merge of one seed, {0, 0} the fit.
 struct RowStream {
@@ -48,6 +55,13 @@ class Inputs {
     (void)level, (void)stream, (void)first_row, (void)rows, (void)lower;
     return at::Tensor();
   }
+  // The classes of the same rows, [rows] int64 on the CPU, at whatever level; undefined where the
+  // teacher has none.
+  virtual at::Tensor Labels(const RowStream& stream, std::uint64_t first_row,
+                            std::int64_t rows) const {
+    (void)stream, (void)first_row, (void)rows;
+    return at::Tensor();
+  }
   // How many rows there are for training where they are taken from a pool, again and again; 0:
   // every row is a fresh one. The stream of Lane::kPool has the pool's rows in their order,
   // whatever else its name says.
@@ -71,14 +85,17 @@ absl::StatusOr<std::unique_ptr<Inputs>> MakeGaussianInputs(std::vector<double> v
 absl::StatusOr<std::unique_ptr<Inputs>> MakeMixtureInputs(
     std::shared_ptr<const MixtureTrajectory> trajectory, std::vector<std::int64_t> shape,
     at::TensorOptions options);
-// alpha x0 + sigma eps, x0 a row of `data` at random: [N, shape], native units, on the CPU.
-// INVALID_ARGUMENT for no row, another shape, or numbers that are not finite.
+// alpha x0 + sigma eps, x0 a row of `data` at random: [N, shape], native units, on the CPU; with
+// `labels` [N], its class goes with it. INVALID_ARGUMENT for no row, another shape, another number
+// of labels, or numbers that are not finite.
 absl::StatusOr<std::unique_ptr<Inputs>> MakeDataInputs(at::Tensor data, const Schedule& schedule,
-                                                       at::TensorOptions options);
+                                                       at::TensorOptions options,
+                                                       at::Tensor labels = {});
 // The teacher's own states: noise at level T and its steps down to the level; needs no data. With
 // `pool_rows` > 0 so many rollouts are made once, and training takes rows of them at random: the
 // states at all levels are kept (pool_rows x T samples), and steps of the teacher that follow in a
-// target cost nothing. Held-out rows are always fresh. 0: rollouts of their own for every row.
+// target cost nothing. Held-out rows are always fresh. 0: rollouts of their own for every row. Of a
+// teacher with classes every rollout has one at random, all as likely.
 absl::StatusOr<std::unique_ptr<Inputs>> MakeRolloutInputs(std::shared_ptr<Teacher> teacher,
                                                           const Schedule& schedule,
                                                           std::uint64_t seed,

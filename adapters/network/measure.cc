@@ -22,15 +22,19 @@ absl::Status GoOn(const std::function<bool()>& stop) {
   return absl::CancelledError("stopped while errors were measured");
 }
 
+// `body` gets rows and their labels.
 template <typename Body>
-absl::StatusOr<at::Tensor> ByBlocks(const at::Tensor& z, std::int64_t block,
-                                    const std::function<bool()>& stop, Body&& body) {
+absl::StatusOr<at::Tensor> ByBlocks(const at::Tensor& z, const at::Tensor& label,
+                                    std::int64_t block, const std::function<bool()>& stop,
+                                    Body&& body) {
   const c10::NoGradGuard no_gradients;
   std::vector<at::Tensor> parts;
   for (std::int64_t begin = 0; begin < z.size(0); begin += block) {
     MP_RETURN_IF_ERROR(GoOn(stop));
-    MP_ASSIGN_OR_RETURN(at::Tensor part,
-                        body(z.narrow(0, begin, std::min(block, z.size(0) - begin))));
+    const std::int64_t rows = std::min(block, z.size(0) - begin);
+    MP_ASSIGN_OR_RETURN(
+        at::Tensor part,
+        body(z.narrow(0, begin, rows), label.defined() ? label.narrow(0, begin, rows) : label));
     parts.push_back(std::move(part));
   }
   return Try("measuring", [&]() -> absl::StatusOr<at::Tensor> { return at::cat(parts); });
@@ -42,13 +46,20 @@ void HeldOut::Keep(const at::Tensor& states) {
   bytes_ += static_cast<std::int64_t>(states.nbytes());
 }
 
-absl::StatusOr<at::Tensor> HeldOut::States(int level) {
-  const auto known = known_.find(level);
-  if (known != known_.end()) return known->second.at(level);
+RowStream HeldOut::StreamOf(int level) const {
   RowStream stream;
   stream.seed = seed_;
   stream.last = level;
   stream.lane = Lane::kHeldOut;
+  return stream;
+}
+
+at::Tensor HeldOut::Labels(int level) const { return inputs_->Labels(StreamOf(level), 0, rows_); }
+
+absl::StatusOr<at::Tensor> HeldOut::States(int level) {
+  const auto known = known_.find(level);
+  if (known != known_.end()) return known->second.at(level);
+  const RowStream stream = StreamOf(level);
   std::vector<at::Tensor> parts;
   for (std::int64_t begin = 0; begin < rows_; begin += block_) {
     MP_RETURN_IF_ERROR(GoOn(stop_));
@@ -68,6 +79,7 @@ absl::StatusOr<at::Tensor> HeldOut::States(int level) {
 
 absl::StatusOr<at::Tensor> HeldOut::Teacher(int level, int to) {
   MP_ASSIGN_OR_RETURN(at::Tensor z, States(level));
+  const at::Tensor label = Labels(level);
   int from = level;
   // From the nearest state above that is known.
   for (const auto& [reached, state] : known_[level]) {
@@ -78,7 +90,7 @@ absl::StatusOr<at::Tensor> HeldOut::Teacher(int level, int to) {
     }
   }
   for (int t = from; t > to; --t) {
-    MP_ASSIGN_OR_RETURN(z, Run({{t, t - 1, -1, 0}}, z));
+    MP_ASSIGN_OR_RETURN(z, Run({{t, t - 1, -1, 0}}, z, label));
     if (bytes_ < kKept) {
       known_[level][t - 1] = z;
       Keep(z);
@@ -87,15 +99,17 @@ absl::StatusOr<at::Tensor> HeldOut::Teacher(int level, int to) {
   return z;
 }
 
-absl::StatusOr<at::Tensor> HeldOut::Run(const std::vector<Link>& links, const at::Tensor& z) const {
-  return ByBlocks(z, block_, stop_,
-                  [&](const at::Tensor& part) { return Apply(links, frozen_, part); });
+absl::StatusOr<at::Tensor> HeldOut::Run(const std::vector<Link>& links, const at::Tensor& z,
+                                        const at::Tensor& label) const {
+  return ByBlocks(z, label, block_, stop_, [&](const at::Tensor& part, const at::Tensor& classes) {
+    return Apply(links, frozen_, part, classes);
+  });
 }
 
-absl::StatusOr<at::Tensor> HeldOut::Jump(Module& module, const at::Tensor& z, int from,
-                                         int landing) const {
-  return ByBlocks(z, block_, stop_, [&](const at::Tensor& part) {
-    return frozen_.student->Jump(module, part, from, landing);
+absl::StatusOr<at::Tensor> HeldOut::Jump(Module& module, const at::Tensor& z, int from, int landing,
+                                         const at::Tensor& label) const {
+  return ByBlocks(z, label, block_, stop_, [&](const at::Tensor& part, const at::Tensor& classes) {
+    return frozen_.student->Jump(module, part, from, landing, classes);
   });
 }
 

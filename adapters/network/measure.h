@@ -40,16 +40,21 @@ class HeldOut {
 
   // z at a level.
   absl::StatusOr<at::Tensor> States(int level);
+  // The classes of these rows; undefined where there are none.
+  at::Tensor Labels(int level) const;
   // The teacher's steps from `level` down to `to`, of States(level).
   absl::StatusOr<at::Tensor> Teacher(int level, int to);
-  // What links make of states, `block` rows at a time.
-  absl::StatusOr<at::Tensor> Run(const std::vector<Link>& links, const at::Tensor& z) const;
+  // What links make of states, `block` rows at a time; `label`: their classes where there are some.
+  absl::StatusOr<at::Tensor> Run(const std::vector<Link>& links, const at::Tensor& z,
+                                 const at::Tensor& label = {}) const;
   // What a network makes of them.
-  absl::StatusOr<at::Tensor> Jump(Module& module, const at::Tensor& z, int from, int landing) const;
+  absl::StatusOr<at::Tensor> Jump(Module& module, const at::Tensor& z, int from, int landing,
+                                  const at::Tensor& label = {}) const;
   std::int64_t rows() const { return rows_; }
 
  private:
   void Keep(const at::Tensor& states);
+  RowStream StreamOf(int level) const;
 
   Frozen frozen_;
   std::shared_ptr<Inputs> inputs_;

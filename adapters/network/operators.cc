@@ -10,18 +10,18 @@
 namespace mergeplan::network {
 namespace {
 
-absl::StatusOr<at::Tensor> Follow(absl::Span<const Link> links, const Frozen& frozen,
-                                  at::Tensor z) {
+absl::StatusOr<at::Tensor> Follow(absl::Span<const Link> links, const Frozen& frozen, at::Tensor z,
+                                  const at::Tensor& label) {
   const c10::NoGradGuard no_gradients;
   for (const Link& link : links) {
     if (link.snapshot < 0) {
       for (int t = link.from; t > link.to; --t) {
-        MP_ASSIGN_OR_RETURN(z, frozen.teacher->Jump(z, t, t - 1));
+        MP_ASSIGN_OR_RETURN(z, frozen.teacher->Jump(z, t, t - 1, label));
       }
       continue;
     }
     MP_ASSIGN_OR_RETURN(const std::shared_ptr<Module> module, frozen.snapshots->Get(link.snapshot));
-    MP_ASSIGN_OR_RETURN(z, frozen.student->Jump(*module, z, link.from, link.landing));
+    MP_ASSIGN_OR_RETURN(z, frozen.student->Jump(*module, z, link.from, link.landing, label));
   }
   return z;
 }
@@ -29,8 +29,8 @@ absl::StatusOr<at::Tensor> Follow(absl::Span<const Link> links, const Frozen& fr
 }  // namespace
 
 absl::StatusOr<at::Tensor> Apply(const std::vector<Link>& links, const Frozen& frozen,
-                                 const at::Tensor& z) {
-  return Follow(links, frozen, z);
+                                 const at::Tensor& z, const at::Tensor& label) {
+  return Follow(links, frozen, z, label);
 }
 
 absl::StatusOr<at::Tensor> ApplyToRows(const std::vector<Link>& links, const Frozen& frozen,
@@ -50,7 +50,7 @@ absl::StatusOr<at::Tensor> ApplyToRows(const std::vector<Link>& links, const Fro
   for (const Link& link : rest) {
     if (link.snapshot < 0) *calls += (link.from - link.to) * z.size(0);
   }
-  return Follow(rest, frozen, std::move(state));
+  return Follow(rest, frozen, std::move(state), inputs.Labels(stream, first_row, z.size(0)));
 }
 
 int TeacherSteps(const std::vector<Link>& links) {

@@ -32,9 +32,10 @@ struct Frozen {
   const NetworkSteps* student = nullptr;
 };
 
-// The links one after the other, from the noisiest, without gradients.
+// The links one after the other, from the noisiest, without gradients. `label`: classes of the rows
+// where there are some.
 absl::StatusOr<at::Tensor> Apply(const std::vector<Link>& links, const Frozen& frozen,
-                                 const at::Tensor& z);
+                                 const at::Tensor& z, const at::Tensor& label = {});
 // The same for rows of the inputs at the level of the first link: what the inputs know of the
 // teacher's steps is taken from them. Adds the single steps that were asked of the teacher, per
 // sample, to `calls`.

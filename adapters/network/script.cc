@@ -37,15 +37,12 @@ class ScriptModule : public Module {
           absl::StrCat(path_, ": got a state of shape ", Shape(z), " and times of shape ",
                        Shape(time), ", expected [B, ", absl::StrJoin(shape, ", "), "] and [B]"));
     }
-    if (label.defined()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(path_, ": got class labels, its signature takes none"));
-    }
+    MP_RETURN_IF_ERROR(CheckLabel(z.size(0), label));
     return Try(path_, [&]() -> absl::StatusOr<at::Tensor> {
       const torch::jit::GraphOptimizerEnabledGuard plain(false);
       std::vector<c10::IValue> arguments;
       for (const std::string& name : signature_.arguments) {
-        arguments.emplace_back(name == "z" ? z : time);
+        arguments.emplace_back(name == "z" ? z : name == "time" ? time : label.to(z.device()));
       }
       const c10::IValue out = module_.forward(std::move(arguments));
       if (!out.isTensor()) {
@@ -60,6 +57,21 @@ class ScriptModule : public Module {
       }
       return tensor;
     });
+  }
+
+  absl::Status CheckLabel(std::int64_t rows, const at::Tensor& label) const {
+    if (signature_.classes == 0) {
+      if (!label.defined()) return absl::OkStatus();
+      return absl::InvalidArgumentError(
+          absl::StrCat(path_, ": got class labels, its signature takes none"));
+    }
+    if (label.defined() && label.dim() == 1 && label.size(0) == rows &&
+        label.scalar_type() == at::kLong) {
+      return absl::OkStatus();
+    }
+    return absl::InvalidArgumentError(
+        absl::StrCat(path_, ": got ", label.defined() ? "labels of shape " + Shape(label) : "none",
+                     ", expected ", rows, " whole numbers, the classes of the rows"));
   }
 
   std::vector<Named> Parameters() const override {

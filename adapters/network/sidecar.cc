@@ -207,6 +207,12 @@ absl::StatusOr<Sidecar> ReadSidecar(const std::string& path) {
   MP_RETURN_IF_ERROR(keys.Array<std::int64_t>("shape", "whole numbers", &signature.shape));
   MP_RETURN_IF_ERROR(keys.Text("dtype", &signature.dtype));
   MP_RETURN_IF_ERROR(keys.Array<std::string>("arguments", "texts", &signature.arguments));
+  double classes = 0;
+  MP_RETURN_IF_ERROR(keys.Number("classes", &classes));
+  if (classes != std::floor(classes) || !(std::abs(classes) <= 1e9)) {
+    return keys.Error("classes", absl::StrCat("is ", classes, ", expected a whole number"));
+  }
+  signature.classes = static_cast<std::int64_t>(classes);
   std::string input = "native";
   MP_RETURN_IF_ERROR(keys.Text("input", &input));
   if (input != "native" && input != "normalized") {
@@ -250,6 +256,7 @@ absl::Status WriteSidecar(const Signature& signature, const std::string& file,
                     {"input", signature.normalized_input ? "normalized" : "native"},
                     {"sigma_data", signature.sigma_data}};
   if (!signature.scaling.empty()) table.insert("scaling", signature.scaling);
+  if (signature.classes > 0) table.insert("classes", signature.classes);
   table.insert("time", toml::table{{"kind", std::string(ToString(signature.time))},
                                    {"scale", signature.time_scale},
                                    {"offset", signature.time_offset},

@@ -23,6 +23,7 @@ constexpr std::array<std::pair<TimeKind, std::string_view>, 5> kTimes = {
      {TimeKind::kSigma, "sigma"},
      {TimeKind::kLogSnr, "log-snr"},
      {TimeKind::kTable, "table"}}};
+constexpr std::int64_t kMostClasses = 1 << 30;
 constexpr std::array<std::string_view, 4> kTypes = {"float32", "float64", "float16", "bfloat16"};
 
 template <typename Words>
@@ -123,11 +124,23 @@ absl::Status Validate(const Signature& signature, const std::string& where) {
     return wrong("dtype", absl::StrCat("is \"", signature.dtype,
                                        "\", expected float32, float64, float16 or bfloat16"));
   }
+  if (signature.classes < 0 || signature.classes > kMostClasses) {
+    return wrong("classes", absl::StrCat("is ", signature.classes, ", expected 1 to ", kMostClasses,
+                                         ", or none"));
+  }
   std::vector<std::string> arguments = signature.arguments;
   std::sort(arguments.begin(), arguments.end());
-  if (arguments != std::vector<std::string>{"time", "z"}) {
-    return wrong("arguments", absl::StrCat("is [", absl::StrJoin(signature.arguments, ", "),
-                                           "], expected z and time in the order of forward"));
+  std::vector<std::string> expected = {"time", "z"};
+  if (signature.classes > 0) expected.insert(expected.begin(), "label");
+  if (arguments != expected) {
+    const bool label = std::find(arguments.begin(), arguments.end(), "label") != arguments.end();
+    return wrong("arguments",
+                 absl::StrCat("is [", absl::StrJoin(signature.arguments, ", "), "], expected ",
+                              signature.classes > 0 ? "z, time and label" : "z and time",
+                              " in the order of forward",
+                              label && signature.classes == 0
+                                  ? "; a network that is told a label has classes = HOW MANY"
+                                  : ""));
   }
   if (!(signature.sigma_data > 0) || !std::isfinite(signature.sigma_data)) {
     return wrong("sigma_data",

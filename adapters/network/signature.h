@@ -49,7 +49,9 @@ struct Signature {
   Prediction prediction = Prediction::kEpsilon;
   std::vector<std::int64_t> shape;  // of one sample: [C, H, W] or [d]
   std::string dtype = "float32";    // of its input: float32, float64, float16, bfloat16
-  std::vector<std::string> arguments = {"z", "time"};  // of forward, in their order
+  // Of forward, in their order; "label" among them where there are classes.
+  std::vector<std::string> arguments = {"z", "time"};
+  std::int64_t classes = 0;  // labels 0..classes-1; 0: the network is told none
   // Does the network see alpha x0 + sigma eps as its schedule has it ("native"), or divided by
   // sqrt(alpha^2 sigma_data^2 + sigma^2) ("normalized"; EDM's c_in)?
   bool normalized_input = false;

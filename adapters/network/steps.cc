@@ -40,8 +40,8 @@ absl::StatusOr<NetworkSteps> NetworkSteps::Create(const Signature& signature,
   return NetworkSteps(signature, schedule, std::move(inputs), precision);
 }
 
-absl::StatusOr<at::Tensor> NetworkSteps::Jump(Module& module, const at::Tensor& z, int from,
-                                              int to) const {
+absl::StatusOr<at::Tensor> NetworkSteps::Jump(Module& module, const at::Tensor& z, int from, int to,
+                                              const at::Tensor& label) const {
   MP_ASSIGN_OR_RETURN(const Landing landing, LandingAt(signature_, schedule_, from, to));
   return Try("jump", [&]() -> absl::StatusOr<at::Tensor> {
     const LevelInput& input = inputs_[from];
@@ -50,7 +50,7 @@ absl::StatusOr<at::Tensor> NetworkSteps::Jump(Module& module, const at::Tensor& 
     at::Tensor seen = input.scale == 1 ? z : z * input.scale;
     absl::StatusOr<at::Tensor> out = [&] {
       const Autocast autocast(precision_, z.device().type());
-      return module.Forward(seen.to(type_), time, {});
+      return module.Forward(seen.to(type_), time, label);
     }();
     MP_RETURN_IF_ERROR(out.status());
     return Land(z, *out, {landing.state, landing.output, {}, {}});
@@ -59,7 +59,8 @@ absl::StatusOr<at::Tensor> NetworkSteps::Jump(Module& module, const at::Tensor& 
 
 absl::StatusOr<at::Tensor> NetworkSteps::JumpRows(Module& module, const at::Tensor& z,
                                                   absl::Span<const int> from,
-                                                  absl::Span<const int> to) const {
+                                                  absl::Span<const int> to,
+                                                  const at::Tensor& label) const {
   const auto rows = static_cast<std::size_t>(z.size(0));
   if (from.size() != rows || to.size() != rows) {
     return absl::InvalidArgumentError(
@@ -86,7 +87,7 @@ absl::StatusOr<at::Tensor> NetworkSteps::JumpRows(Module& module, const at::Tens
     const at::Tensor seen = z * each(scales);
     absl::StatusOr<at::Tensor> out = [&] {
       const Autocast autocast(precision_, z.device().type());
-      return module.Forward(seen.to(type_), time, {});
+      return module.Forward(seen.to(type_), time, label);
     }();
     MP_RETURN_IF_ERROR(out.status());
     return Land(z, *out, {0, 0, each(state), each(output)});

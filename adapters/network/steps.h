@@ -26,10 +26,13 @@ class NetworkSteps {
 
   // The network's output at z_from, turned into a state at the level `to` < `from`. Differentiable
   // where gradients are on. Errors of LandingAt and of the network.
-  absl::StatusOr<at::Tensor> Jump(Module& module, const at::Tensor& z, int from, int to) const;
+  // `label`: classes of the rows, [B] int64, where the network has some.
+  absl::StatusOr<at::Tensor> Jump(Module& module, const at::Tensor& z, int from, int to,
+                                  const at::Tensor& label = {}) const;
   // The same with levels of its own for every row; one call of the network.
   absl::StatusOr<at::Tensor> JumpRows(Module& module, const at::Tensor& z,
-                                      absl::Span<const int> from, absl::Span<const int> to) const;
+                                      absl::Span<const int> from, absl::Span<const int> to,
+                                      const at::Tensor& label = {}) const;
 
   const Signature& signature() const { return signature_; }
   const Schedule& schedule() const { return schedule_; }

@@ -21,10 +21,12 @@ class NetworkTeacher : public Teacher {
  public:
   NetworkTeacher(std::shared_ptr<Module> module, NetworkSteps steps)
       : module_(std::move(module)), steps_(std::move(steps)) {}
-  absl::StatusOr<at::Tensor> Jump(const at::Tensor& z, int from, int to) override {
+  absl::StatusOr<at::Tensor> Jump(const at::Tensor& z, int from, int to,
+                                  const at::Tensor& label) override {
     const c10::NoGradGuard no_gradients;
-    return steps_.Jump(*module_, z, from, to);
+    return steps_.Jump(*module_, z, from, to, label);
   }
+  std::int64_t classes() const override { return steps_.signature().classes; }
   int steps() const override { return steps_.schedule().steps(); }
   const std::vector<std::int64_t>& shape() const override { return steps_.signature().shape; }
   const Module* network() const override { return module_.get(); }
@@ -39,7 +41,8 @@ class GaussianSteps : public Teacher {
   GaussianSteps(std::vector<double> variances, const Schedule& schedule,
                 std::vector<std::int64_t> shape)
       : variances_(std::move(variances)), schedule_(schedule), shape_(std::move(shape)) {}
-  absl::StatusOr<at::Tensor> Jump(const at::Tensor& z, int from, int to) override {
+  absl::StatusOr<at::Tensor> Jump(const at::Tensor& z, int from, int to,
+                                  const at::Tensor& /*label*/) override {
     return Try("Gaussian teacher", [&]() -> absl::StatusOr<at::Tensor> {
       const c10::NoGradGuard no_gradients;
       const double a = schedule_.alpha[from], s = schedule_.sigma[from];
@@ -69,7 +72,8 @@ class MixtureSteps : public Teacher {
       : trajectory_(std::move(trajectory)),
         shape_(std::move(shape)),
         scratch_(trajectory_->scratch_size()) {}
-  absl::StatusOr<at::Tensor> Jump(const at::Tensor& z, int from, int to) override {
+  absl::StatusOr<at::Tensor> Jump(const at::Tensor& z, int from, int to,
+                                  const at::Tensor& /*label*/) override {
     return Try("mixture teacher", [&]() -> absl::StatusOr<at::Tensor> {
       const c10::NoGradGuard no_gradients;
       const at::Tensor host = z.to(at::kCPU, at::kDouble).contiguous();

@@ -21,11 +21,15 @@ class Teacher {
   virtual ~Teacher() = default;
 
   // The estimate at level `from`, used down to the level `to` < `from`: a DDIM step of any length.
-  // Single steps (to = from - 1) are what a plan is made of.
-  virtual absl::StatusOr<at::Tensor> Jump(const at::Tensor& z, int from, int to) = 0;
+  // Single steps (to = from - 1) are what a plan is made of. `label`: classes of the rows, [B]
+  // int64 on the CPU, where it has some.
+  virtual absl::StatusOr<at::Tensor> Jump(const at::Tensor& z, int from, int to,
+                                          const at::Tensor& label = {}) = 0;
   virtual int steps() const = 0;
   // Of one sample.
   virtual const std::vector<std::int64_t>& shape() const = 0;
+  // How many classes it is told one of; 0: none.
+  virtual std::int64_t classes() const { return 0; }
   // The network behind it, from which students may start; null where there is none.
   virtual const Module* network() const { return nullptr; }
 };

@@ -3,6 +3,7 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/cat.h>
+#include <ATen/ops/empty_like.h>
 #include <ATen/ops/tensor.h>
 #include <ATen/ops/zeros_like.h>
 
@@ -121,7 +122,11 @@ absl::Status Trainer::AddOverRanks(const std::vector<std::int64_t>& calls_before
     for (const at::Tensor& parameter : optimizer_.parameters()) {
       at::Tensor owner = parameter;
       at::Tensor& gradient = owner.mutable_grad();
-      gradient = gradient.defined() ? gradient.contiguous() : at::zeros_like(parameter);
+      // Numbers lie as the parameter's do, which the optimizer counts on.
+      if (!gradient.defined()) gradient = at::zeros_like(parameter);
+      if (!gradient.strides().equals(parameter.strides())) {
+        gradient = at::empty_like(parameter).copy_(gradient);
+      }
       const std::int64_t count = gradient.numel();
       if (gradient.scalar_type() == at::kDouble) {
         MP_RETURN_IF_ERROR(ranks.Sum(gradient.mutable_data_ptr<double>(), count));
@@ -149,15 +154,17 @@ absl::StatusOr<double> Trainer::Batch(std::size_t index, std::uint64_t first_row
   MP_ASSIGN_OR_RETURN(const at::Tensor target,
                       targets_[index].Of(frozen_, *inputs_, stream, first_row, z, &calls_[index]));
   calls_[index] += inputs_->teacher_calls() - before;
-  const auto loss = [this,
-                     &task](const std::vector<at::Tensor>& inputs) -> absl::StatusOr<at::Tensor> {
-    MP_ASSIGN_OR_RETURN(const at::Tensor out,
-                        frozen_.student->Jump(*module_, inputs[0], task.range.last, task.landing));
-    return OfTheBatch((out - inputs[1]).flatten(1).square().sum(1));
+  const std::vector<at::Tensor> inputs = {z, target,
+                                          inputs_->Labels(stream, first_row, end - begin)};
+  const auto loss = [this, &task](const std::vector<at::Tensor>& of) -> absl::StatusOr<at::Tensor> {
+    MP_ASSIGN_OR_RETURN(
+        const at::Tensor out,
+        frozen_.student->Jump(*module_, of[0], task.range.last, task.landing, of[2]));
+    return OfTheBatch((out - of[1]).flatten(1).square().sum(1));
   };
   return Try(task.name, [&]() -> absl::StatusOr<double> {
-    if (graphs_ != nullptr) return graphs_->Run(index, {z, target}, Weight(task.factor), loss);
-    MP_ASSIGN_OR_RETURN(const at::Tensor number, loss({z, target}));
+    if (graphs_ != nullptr) return graphs_->Run(index, inputs, Weight(task.factor), loss);
+    MP_ASSIGN_OR_RETURN(const at::Tensor number, loss(inputs));
     return Backward(number, task.factor);
   });
 }
@@ -167,7 +174,7 @@ absl::StatusOr<double> Trainer::FitBatch(std::uint64_t batch) {
   const auto slices = static_cast<int>(std::min<std::int64_t>({kMostSlices, T, options_.batch}));
   RowStream stream;
   stream.seed = options_.seed;
-  std::vector<at::Tensor> states, targets;
+  std::vector<at::Tensor> states, targets, labels;
   std::vector<int> from;
   std::vector<double> factors;
   const std::int64_t before = inputs_->teacher_calls();
@@ -185,6 +192,9 @@ absl::StatusOr<double> Trainer::FitBatch(std::uint64_t batch) {
     MP_ASSIGN_OR_RETURN(const at::Tensor target,
                         ApplyToRows({{level, level - 1, -1, 0}}, frozen_, *inputs_, stream,
                                     first_row, z, &calls_[0]));
+    if (const at::Tensor label = inputs_->Labels(stream, first_row, rows); label.defined()) {
+      labels.push_back(label);
+    }
     states.push_back(z);
     targets.push_back(target);
     from.insert(from.end(), rows, level);
@@ -195,7 +205,8 @@ absl::StatusOr<double> Trainer::FitBatch(std::uint64_t batch) {
   for (int& level : to) --level;
   return Try("the fit to single steps", [&]() -> absl::StatusOr<double> {
     MP_ASSIGN_OR_RETURN(const at::Tensor out,
-                        frozen_.student->JumpRows(*module_, at::cat(states), from, to));
+                        frozen_.student->JumpRows(*module_, at::cat(states), from, to,
+                                                  labels.empty() ? at::Tensor() : at::cat(labels)));
     const at::Tensor errors = (out - at::cat(targets)).flatten(1).square().sum(1);
     return Backward(OfTheBatch(errors * at::tensor(factors, at::kDouble).to(errors.options())), 1);
   });

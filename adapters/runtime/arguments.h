@@ -24,21 +24,26 @@ struct ExpertArguments {
 
 // What is said of network students, besides how they are trained.
 struct NetworkArguments {
-  std::optional<std::string> student;   // KIND:PATH; absent: a copy of the teacher's network
-  std::optional<std::string> data;      // samples, as the planner reads them
-  std::optional<std::string> array;     // which one of an .npz
-  std::optional<std::int64_t> rows;     // of the data, at most
-  std::optional<std::string> spectrum;  // of the data, for plans and predictions
-  std::optional<double> memory;         // MB that frozen networks may take; absent: any
+  std::optional<std::string> student;      // KIND:PATH; absent: a copy of the teacher's network
+  std::optional<std::string> data;         // samples, as the planner reads them
+  std::optional<std::string> array;        // which one of an .npz
+  std::optional<std::int64_t> rows;        // of the data, at most
+  std::optional<std::string> labels;       // classes of the samples, where the network has some
+  std::optional<std::string> label_array;  // which one of an .npz
+  std::optional<std::string> spectrum;     // of the data, for plans and predictions
+  std::optional<double> memory;            // MB that frozen networks may take; absent: any
+  std::string probed;  // what a probe of layout and precision took; not an option
   // The option that was given, if any.
   const char* given() const {
-    return student    ? "--student-network"
-           : data     ? "--data"
-           : array    ? "--array"
-           : rows     ? "--data-rows"
-           : spectrum ? "--spectrum"
-           : memory   ? "--memory"
-                      : nullptr;
+    return student       ? "--student-network"
+           : data        ? "--data"
+           : array       ? "--array"
+           : rows        ? "--data-rows"
+           : labels      ? "--labels"
+           : label_array ? "--label-array"
+           : spectrum    ? "--spectrum"
+           : memory      ? "--memory"
+                         : nullptr;
   }
 };
 

@@ -51,7 +51,8 @@ struct Word {
 constexpr Word kWords[] = {
     {"loss", &NetworkOptions::loss, {"z", "x0", "epsilon", "v"}},
     {"weighting", &NetworkOptions::weighting, {"uniform", "snr", "truncated-snr", "min-snr-gamma"}},
-    {"precision", &NetworkOptions::precision, {"full", "bf16", "fp16", nullptr}},
+    {"precision", &NetworkOptions::precision, {"full", "bf16", "fp16", kAuto}},
+    {"layout", &NetworkOptions::layout, {"contiguous", "channels_last", kAuto, nullptr}},
     {"inputs", &NetworkOptions::inputs, {"data", "analytic", "rollout", nullptr}}};
 
 struct Choice {

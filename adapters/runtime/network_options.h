@@ -10,6 +10,10 @@
 
 namespace mergeplan {
 
+// The word of an option that the machine is to be asked about (adapters/cases/choose.h), which puts
+// what was found in its place before anything else reads it.
+inline constexpr char kAuto[] = "auto";
+
 // How network students are trained, apart from batch, seed, start and device. No LibTorch here;
 // network_job.cc hands it to adapters/network.
 struct NetworkOptions {
@@ -23,7 +27,8 @@ struct NetworkOptions {
   std::string loss = "z";             // loss: z, x0, epsilon, v
   std::string weighting = "uniform";  // weighting: uniform, snr, truncated-snr, min-snr-gamma
   double gamma = 5;                   // gamma, of min-snr-gamma
-  std::string precision = "full";     // precision: full, bf16, fp16
+  std::string precision = "full";     // precision: full, bf16, fp16, auto
+  std::string layout = "contiguous";  // layout: contiguous, channels_last, auto
   bool shared = true;                 // weights: shared (one network a round) or separate
   std::string inputs;                 // inputs: data, analytic, rollout; empty: what there is
   std::int64_t pool_rows = 0;         // pool-rows: rollouts that are kept; 0: fresh ones

@@ -102,6 +102,7 @@ absl::StatusOr<Sampler> NetworkStudent(const std::string& folder, const RunInfo&
     out.shape = file.signature.shape;
     out.scaling = network::PixelScaling(file.signature.scaling);
     out.states = StatesOf(*steps, options.device);
+    out.classes = file.signature.classes;
     part.module = file.module;
     out.jumps += 1;
     parts.push_back(std::move(part));
@@ -111,17 +112,17 @@ absl::StatusOr<Sampler> NetworkStudent(const std::string& folder, const RunInfo&
         folder, ": its plan has no merges, the student is the teacher; sample it with --teacher"));
   }
   out.noise_size = std::hypot(schedule.alpha.back(), schedule.sigma.back());
-  out.run = [parts, steps, teacher,
-             scale = schedule.data_scale](const at::Tensor& noise) -> absl::StatusOr<at::Tensor> {
+  out.run = [parts, steps, teacher, scale = schedule.data_scale](
+                const at::Tensor& noise, const at::Tensor& label) -> absl::StatusOr<at::Tensor> {
     const c10::NoGradGuard no_gradients;
     at::Tensor z = noise;
     for (const Part& part : parts) {
       if (part.module != nullptr) {
-        MP_ASSIGN_OR_RETURN(z, steps->Jump(*part.module, z, part.from, part.landing));
+        MP_ASSIGN_OR_RETURN(z, steps->Jump(*part.module, z, part.from, part.landing, label));
         continue;
       }
       for (int t = part.from; t > part.to; --t) {
-        MP_ASSIGN_OR_RETURN(z, teacher->Jump(z, t, t - 1));
+        MP_ASSIGN_OR_RETURN(z, teacher->Jump(z, t, t - 1, label));
       }
     }
     return z * scale;
@@ -142,7 +143,8 @@ absl::StatusOr<Sampler> LinearStudent(const std::string& folder, const RunInfo& 
   out.scaling = spectrum.scaling.text;
   out.states = at::TensorOptions().dtype(at::kDouble);
   const auto teacher = std::make_shared<const GaussianTeacher>(std::move(loaded));
-  out.run = [teacher, value, scale = document.data_scale](const at::Tensor& noise) {
+  out.run = [teacher, value, scale = document.data_scale](const at::Tensor& noise,
+                                                          const at::Tensor& /*label*/) {
     return network::Try("samples", [&]() -> absl::StatusOr<at::Tensor> {
       const at::Tensor rows =
           (noise.flatten(1) * at::tensor(value, at::kDouble) * scale).contiguous();

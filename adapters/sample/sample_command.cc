@@ -2,6 +2,7 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <nlohmann/json.hpp>
@@ -25,7 +26,10 @@
 namespace mergeplan {
 namespace {
 
-absl::StatusOr<std::string> NpzOf(const SampleArguments& arguments, const at::Tensor& samples) {
+constexpr std::int64_t kCount = 64;
+
+absl::StatusOr<std::string> NpzOf(const SampleArguments& arguments, const at::Tensor& samples,
+                                  const at::Tensor& labels) {
   NpzWriter npz;
   const at::Tensor wide = samples.to(at::kDouble).contiguous();
   npz.Add("samples", {samples.sizes().begin(), samples.sizes().end()},
@@ -33,6 +37,12 @@ absl::StatusOr<std::string> NpzOf(const SampleArguments& arguments, const at::Te
           NpzWriter::Type::kFloat32);
   npz.Add("seed", {1}, {{static_cast<double>(arguments.seed)}}, NpzWriter::Type::kInt64);
   npz.Add("first", {1}, {{static_cast<double>(arguments.first)}}, NpzWriter::Type::kInt64);
+  if (labels.defined()) {
+    const at::Tensor numbers = labels.to(at::kDouble).contiguous();
+    npz.Add("labels", {labels.numel()},
+            {numbers.const_data_ptr<double>(), static_cast<std::size_t>(numbers.numel())},
+            NpzWriter::Type::kInt64);
+  }
   return npz.Bytes();
 }
 
@@ -54,6 +64,13 @@ absl::Status Sample(const SampleArguments& arguments) {
   }
   options.device = *device;
   MP_ASSIGN_OR_RETURN(const sample::Sampler sampler, sample::OpenSource(arguments.source, options));
+  MP_ASSIGN_OR_RETURN(
+      const sample::ClassOrder order,
+      sample::ParseClasses(arguments.classes, arguments.per_class, sampler.classes));
+  const std::int64_t count = arguments.count.value_or(
+      arguments.per_class > 1
+          ? arguments.per_class * static_cast<std::int64_t>(order.classes.size())
+          : kCount);
   for (const std::string& output : arguments.outputs) {
     if (!absl::EndsWith(output, ".png")) continue;
     const absl::Status drawn = judge::CheckPicture(sampler.shape);
@@ -63,22 +80,29 @@ absl::Status Sample(const SampleArguments& arguments) {
     }
   }
   const auto start = std::chrono::steady_clock::now();
-  MP_ASSIGN_OR_RETURN(const at::Tensor samples,
-                      sample::DrawSamples(sampler, static_cast<std::uint64_t>(arguments.seed),
-                                          static_cast<std::uint64_t>(arguments.first),
-                                          arguments.count, arguments.batch, StopRequested));
+  MP_ASSIGN_OR_RETURN(
+      const at::Tensor samples,
+      sample::DrawSamples(sampler, order, static_cast<std::uint64_t>(arguments.seed),
+                          static_cast<std::uint64_t>(arguments.first), count, arguments.batch,
+                          StopRequested));
   const double seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   // All files are made before the first is written.
   std::vector<std::string> contents;
   for (const std::string& output : arguments.outputs) {
     if (absl::EndsWith(output, ".npz")) {
-      MP_ASSIGN_OR_RETURN(std::string bytes, NpzOf(arguments, samples));
+      MP_ASSIGN_OR_RETURN(std::string bytes,
+                          NpzOf(arguments, samples,
+                                order.Labels(static_cast<std::uint64_t>(arguments.first), count)));
       contents.push_back(std::move(bytes));
       continue;
     }
     judge::GridOptions grid;
     grid.columns = arguments.columns;
+    // A row for every class.
+    if (grid.columns == 0 && arguments.per_class > 1) {
+      grid.columns = static_cast<int>(std::min<std::int64_t>(arguments.per_class, 65536));
+    }
     MP_ASSIGN_OR_RETURN(
         std::string bytes,
         judge::GridPng({samples.const_data_ptr<float>(), static_cast<std::size_t>(samples.numel())},
@@ -90,15 +114,16 @@ absl::Status Sample(const SampleArguments& arguments) {
   }
   RestoreStdout();
   if (arguments.json) {
-    const nlohmann::ordered_json out = {{"source", sampler.what},   {"count", arguments.count},
-                                        {"first", arguments.first}, {"seed", arguments.seed},
-                                        {"shape", sampler.shape},   {"jumps", sampler.jumps},
-                                        {"seconds", seconds},       {"files", arguments.outputs}};
+    nlohmann::ordered_json out = {{"source", sampler.what},   {"count", count},
+                                  {"first", arguments.first}, {"seed", arguments.seed},
+                                  {"shape", sampler.shape},   {"jumps", sampler.jumps},
+                                  {"seconds", seconds},       {"files", arguments.outputs}};
+    if (!order.classes.empty()) out["classes"] = order.classes;
     std::printf("%s\n",
                 out.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace).c_str());
   } else {
     std::printf("%s: %lld samples of [%s] from seed %lld, %d jump%s each, in %.2f s: %s\n",
-                sampler.what.c_str(), static_cast<long long>(arguments.count),
+                sampler.what.c_str(), static_cast<long long>(count),
                 absl::StrJoin(sampler.shape, ", ").c_str(), static_cast<long long>(arguments.seed),
                 sampler.jumps, sampler.jumps == 1 ? "" : "s", seconds,
                 absl::StrJoin(arguments.outputs, ", ").c_str());

@@ -13,7 +13,10 @@ struct SampleArguments {
   std::optional<std::string> schedule, basis;
   std::optional<int> teacher_steps, steps;
   bool teacher = false;
-  std::int64_t seed = 0, first = 0, count = 64;
+  std::int64_t seed = 0, first = 0;
+  std::optional<std::int64_t> count;  // 64; with per_class once through the classes
+  std::string classes;                // "3", "0,1,2", "all"; empty: all that there are
+  std::int64_t per_class = 1;         // samples of one class that stand together
   int batch = 64, columns = 0, threads = 0;
   std::string device = "cpu";
   std::vector<std::string> outputs;  // .png: a grid; .npz: the samples

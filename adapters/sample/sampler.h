@@ -31,9 +31,24 @@ struct Sampler {
   std::string scaling;              // how pixels became its data; "" where nobody says
   double noise_size = 1;            // standard deviation of the noise at level T
   at::TensorOptions states;         // type and device
-  // States at level T to data in native units, both [B, shape] of `states`.
-  std::function<absl::StatusOr<at::Tensor>(const at::Tensor& z)> run;
+  std::int64_t classes = 0;         // that it is told one of; 0: none
+  // States at level T to data in native units, both [B, shape] of `states`; `label`: [B] int64 on
+  // the CPU where there are classes, else undefined.
+  std::function<absl::StatusOr<at::Tensor>(const at::Tensor& z, const at::Tensor& label)> run;
 };
+
+// Which classes samples are of: `each` samples of the first, as many of the next, and so on in
+// turns. Empty: none.
+struct ClassOrder {
+  std::vector<std::int64_t> classes;
+  std::int64_t each = 1;
+
+  at::Tensor Labels(std::uint64_t first, std::int64_t rows) const;  // [rows] int64, or undefined
+};
+// Reads "3", "0,1,2" or "all" for a source of so many classes; "" is all of them where there are
+// some. Misuse for others, and for words where there are none.
+absl::StatusOr<ClassOrder> ParseClasses(const std::string& text, std::int64_t each,
+                                        std::int64_t classes);
 
 // Opens what samples are drawn from: KIND:PATH of a teacher, the folder of a finished run (or its
 // student/), a folder with a UNet2DModel, or a TorchScript file with its sidecar. Misuse for
@@ -47,10 +62,11 @@ absl::StatusOr<Sampler> OpenRun(const std::string& folder, const SourceOptions& 
 
 // Samples first .. first + count - 1 of a seed, `batch` at a time: [count, shape] of float32 on the
 // CPU. The noise of a sample is that of (seed, sample) alone; the batch changes the numbers by the
-// rounding of LibTorch's kernels at most. `stop` is asked between batches: CANCELLED.
-// FAILED_PRECONDITION names a sample that is not finite; RESOURCE_EXHAUSTED.
-absl::StatusOr<at::Tensor> DrawSamples(const Sampler& sampler, std::uint64_t seed,
-                                       std::uint64_t first, std::int64_t count, std::int64_t batch,
-                                       const std::function<bool()>& stop);
+// rounding of LibTorch's kernels at most. The class follows from the sample's number. `stop` is
+// asked between batches: CANCELLED. FAILED_PRECONDITION names a sample that is not finite;
+// RESOURCE_EXHAUSTED.
+absl::StatusOr<at::Tensor> DrawSamples(const Sampler& sampler, const ClassOrder& order,
+                                       std::uint64_t seed, std::uint64_t first, std::int64_t count,
+                                       std::int64_t batch, const std::function<bool()>& stop);
 
 }  // namespace mergeplan::sample

@@ -82,6 +82,7 @@ absl::Status LoadNetworkTeacher(const TeacherName& name, const Schedule& schedul
   out->shape = out->sampler.shape = file.signature.shape;
   out->sampler.scaling = network::PixelScaling(file.signature.scaling);
   out->sampler.states = StatesOf(steps, options.device);
+  out->sampler.classes = file.signature.classes;
   out->teacher = network::MakeNetworkTeacher(file.module, std::move(steps));
   return absl::OkStatus();
 }
@@ -143,8 +144,8 @@ absl::StatusOr<Sampler> OpenTeacher(const std::string& kind, const std::string& 
   out.jumps = static_cast<int>(levels.size()) - 1;
   out.noise_size = std::hypot(schedule.alpha.back(), schedule.sigma.back());
   out.run = [teacher = loaded.teacher, inner = loaded.shape, shape = out.shape,
-             scale = schedule.data_scale, levels,
-             decode = loaded.decode](const at::Tensor& noise) -> absl::StatusOr<at::Tensor> {
+             scale = schedule.data_scale, levels, decode = loaded.decode](
+                const at::Tensor& noise, const at::Tensor& label) -> absl::StatusOr<at::Tensor> {
     const auto sized = [&](const std::vector<std::int64_t>& of) {
       std::vector<std::int64_t> sizes = {noise.size(0)};
       sizes.insert(sizes.end(), of.begin(), of.end());
@@ -152,7 +153,7 @@ absl::StatusOr<Sampler> OpenTeacher(const std::string& kind, const std::string& 
     };
     at::Tensor z = noise.view(sized(inner));
     for (std::size_t k = 0; k + 1 < levels.size(); ++k) {
-      MP_ASSIGN_OR_RETURN(z, teacher->Jump(z, levels[k], levels[k + 1]));
+      MP_ASSIGN_OR_RETURN(z, teacher->Jump(z, levels[k], levels[k + 1], label));
     }
     z = z * scale;
     if (decode) {

@@ -17,12 +17,14 @@
 #include "planner/base/file.h"
 #include "planner/base/memory.h"
 #include "planner/base/status_macros.h"
+#include "planner/cli/calibration_results.h"
 #include "planner/cli/command.h"
 #include "planner/cli/flags.h"
 #include "planner/cli/run_results.h"
 #include "planner/cli/spectrum_input.h"
 #include "planner/operators/law.h"
 #include "planner/plan/io/evaluate.h"
+#include "planner/report/calibration_page.h"
 #include "planner/report/report.h"
 #include "planner/spectrum/spectrum.h"
 
@@ -166,7 +168,45 @@ void PrintJson(const std::vector<RunResults>& runs, const std::string& output) {
   std::printf("%s\n", out.dump(2, ' ', false, nlohmann::json::error_handler_t::replace).c_str());
 }
 
+// The page of a calibration, which stands alone.
+absl::Status ReportCalibration(const ReportFlags& flags, const std::string& path) {
+  if (flags.runs.size() > 1) {
+    return Misuse(absl::StrCat("RUN ", path,
+                               ": is a calibration, whose page holds nothing else; give it alone"));
+  }
+  for (const auto& [option, text] :
+       {std::pair{"--plan", &flags.plan}, {"--spectrum", &flags.spectrum}}) {
+    if (text->empty()) continue;
+    return Misuse(
+        absl::StrCat(option, ": is of runs, ", path, " is a calibration; leave the option out"));
+  }
+  MP_RETURN_IF_ERROR(CheckOutput(flags.output, {path, AnswerFileOf(path)}));
+  MP_ASSIGN_OR_RETURN(CalibrationPage page, ReadCalibration(path));
+  page.title = flags.title.empty() ? "Calibration report" : flags.title;
+  MP_ASSIGN_OR_RETURN(const std::string html, RenderCalibration(page));
+  MP_RETURN_IF_ERROR(WriteFileAtomically(flags.output, html));
+  if (flags.json) {
+    const nlohmann::ordered_json out = {{"calibration", path},
+                                        {"pilots", page.pilots.size()},
+                                        {"held_out", page.judged_merges},
+                                        {"factor", page.factor},
+                                        {"linear_factor", page.linear_factor},
+                                        {"report", flags.output}};
+    std::printf("%s\n", out.dump(2, ' ', false, nlohmann::json::error_handler_t::replace).c_str());
+    return absl::OkStatus();
+  }
+  std::printf(
+      "%d pilots, %d merges held out: typically off by a factor of %.3g, the linear model "
+      "by %.3g\n\nreport: %s\n",
+      static_cast<int>(page.pilots.size()), page.judged_merges, page.factor, page.linear_factor,
+      flags.output.c_str());
+  return absl::OkStatus();
+}
+
 absl::Status RunReport(const ReportFlags& flags) {
+  for (const std::string& run : flags.runs) {
+    if (IsCalibration(run)) return ReportCalibration(flags, run);
+  }
   if (flags.draws != 0 && flags.draws < 1000) {
     return Misuse(
         absl::StrCat("--draws: ", flags.draws, ", expected 1000 or more, or 0 for no test"));
@@ -258,7 +298,9 @@ Command MakeReport(CLI::App& top) {
   CLI::App* app = top.add_subcommand(
       "report", "One HTML page about runs: spectrum, plan, predicted against achieved");
   app->footer("example: mergeplan report runs/vanilla runs/boot runs/dp_custom -o report.html");
-  app->add_option("RUN", flags->runs, "folders of finished runs")->required();
+  app->add_option("RUN", flags->runs,
+                  "folders of finished runs, or the measured model of one calibration")
+      ->required();
   app->add_option("-o,--output", flags->output, "page to write")->required()->type_name("FILE");
   app->add_option("--plan", flags->plan, "plan to draw (default: the run of least predicted error)")
       ->type_name("FILE");

@@ -10,6 +10,7 @@
 
 #include "adapters/network/script.h"
 #include "planner/base/file.h"
+#include "planner/cli/calibration_results.h"
 #include "planner/measured/model.h"
 #include "planner/mixture/mixture.h"
 #include "planner/mixture/mixture_io.h"
@@ -90,6 +91,24 @@ TEST_F(CalibrateCommand, FillsTablesThatPlansAreMadeFrom) {
   }
   EXPECT_EQ(json["plans"].size(), 6U);
   EXPECT_EQ(json["plans"][0]["name"], "measured plan");
+  // Its page.
+  const auto page = cli::ReadCalibration(File("m.toml"));
+  ASSERT_TRUE(page.ok()) << page.status();
+  EXPECT_EQ(page->pilots.size(), json["pilots"].get<std::size_t>());
+  EXPECT_EQ(page->tables, *tables);
+  EXPECT_EQ(page->judged_merges, static_cast<int>(json["held_out"].size()));
+  EXPECT_EQ(page->plans[0].plan, ReadPlan(File("plan.toml"))->plan);
+  for (const CalibrationPilot& pilot : page->pilots) {
+    EXPECT_EQ(pilot.updates.back(), 24);
+    EXPECT_LE(pilot.fitted.back().low, pilot.fitted.back().value);
+    // Of a merge that was fitted the fit is near its curve.
+    if (!pilot.held_out && pilot.trained.empty()) {
+      EXPECT_NEAR(std::log(pilot.fitted.back().value / pilot.error.back()), 0, 0.5);
+    }
+  }
+  const auto html = RenderCalibration(*page);
+  ASSERT_TRUE(html.ok()) << html.status();
+  EXPECT_THAT(*html, HasSubstr("Merges that no fit has seen"));
   // The plan file is one that distill takes.
   const auto plan = ReadPlan(File("plan.toml"));
   ASSERT_TRUE(plan.ok()) << plan.status();
@@ -150,6 +169,24 @@ TEST_F(CalibrateCommand, StopsAtItsLimitAndGoesOn) {
   const Outcome done = Run(Small("m.toml", more));
   EXPECT_EQ(done.code, 0) << done.err;
   EXPECT_TRUE(std::filesystem::exists(File("m.toml")));
+}
+
+// What the machine chose is the calibration's from then on.
+TEST_F(CalibrateCommand, KeepsWhatAProbeChose) {
+  const std::vector<std::string> open = {"--precision", "auto"};
+  ASSERT_EQ(Run(Small("m.toml", open)).code, 0);
+  const Json kept = Json::parse(Text("m.pilots.json"));
+  EXPECT_EQ(kept["chosen"].size(), 1U);
+  const std::string chosen = kept["chosen"]["precision"];
+  const std::string before = Text("m.toml");
+  EXPECT_EQ(Run(Small("m.toml", {"--precision", "auto", "--resume"})).code, 0);
+  EXPECT_EQ(Run(Small("m.toml", {"--precision", chosen, "--resume"})).code, 0);
+  EXPECT_EQ(Text("m.toml"), before);
+  // What was not left open is not chosen afterwards.
+  const Outcome late =
+      Run(Small("m.toml", {"--precision", chosen, "--layout", "auto", "--resume"}));
+  EXPECT_EQ(late.code, 2);
+  EXPECT_THAT(late.err, HasSubstr("did not leave it open"));
 }
 
 TEST_F(CalibrateCommand, ForecastsAndKeepsToABudget) {

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "adapters/network/script.h"
 #include "adapters/unet/unet.h"
@@ -29,7 +30,9 @@ using network::testing::Numbers;
 using network::testing::SmallNetwork;
 using network::testing::SmallSignature;
 using ::testing::AllOf;
+using ::testing::AnyOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using Json = nlohmann::json;
 
 class NetworkRun : public Distill {
@@ -140,6 +143,7 @@ TEST_F(NetworkRun, OptionsAreChecked) {
       {{"--loss", "w"}, "--loss w: expected one of z, x0, epsilon, v"},
       {{"--weighting", "cubic"}, "--weighting cubic: expected one of uniform"},
       {{"--precision", "int8"}, "--precision int8"},
+      {{"--layout", "rows"}, "--layout rows: expected one of contiguous, channels_last, auto"},
       {{"--weights", "many"}, "--weights many: expected shared or separate"},
       {{"--gain-bound", "1"}, "--gain-bound 1: expected a number from 0, below 1"},
       {{"--gain-bound", "nan"}, "--gain-bound nan"},
@@ -315,6 +319,87 @@ TEST_F(NetworkRun, TrialsOfBenchAreRuns) {
 }
 
 // A diffusers pipeline's folder, with the scheduler beside the network.
+// A network that is told classes: rollouts have one at random, data has its own.
+TEST_F(NetworkRun, ClassesComeWithTheRows) {
+  const network::Signature signature =
+      network::testing::WithClasses(SmallSignature(3, network::Prediction::kSample), 3);
+  const auto net = network::testing::NetworkOf(
+      signature, "return self.w[label].unsqueeze(1).expand_as(z) + 0.1 * z");
+  ASSERT_TRUE(network::SaveScript(*net, signature, File("told")).ok());
+  const std::string told = "script:" + File("told") + "/model.toml";
+  const Outcome rollouts = Run(Small("rollouts", told));
+  ASSERT_EQ(rollouts.code, 0) << rollouts.err;
+  EXPECT_THAT(*ReadFile(File("rollouts") + "/student/1-4/model.toml"), HasSubstr("classes = 3"));
+
+  std::vector<double> rows, classes;
+  for (int i = 0; i < 20; ++i) {
+    rows.insert(rows.end(), 3, 0.01 * i);
+    classes.push_back(i % 3);
+  }
+  const auto write = [&](const std::string& name, bool with_rows, const char* labels) {
+    NpzWriter npz;
+    if (with_rows) npz.Add("x", {20, 3}, rows);
+    if (labels != nullptr) npz.Add(labels, {20}, classes, NpzWriter::Type::kInt64);
+    ASSERT_TRUE(npz.Write(File(name)).ok());
+  };
+  write("rows.npz", true, nullptr);
+  write("both.npz", true, "labels");
+  write("list.npz", false, "c");
+  ASSERT_EQ(Run(Small("own", told, {"--data", File("both.npz"), "--array", "x"})).code, 0);
+  ASSERT_EQ(
+      Run(Small("beside", told, {"--data", File("rows.npz"), "--labels", File("list.npz")})).code,
+      0);
+  EXPECT_EQ(Array("own", "loss"), Array("beside", "loss"));
+  EXPECT_NE(Array("own", "loss"), Array("rollouts", "loss"));
+  const auto info = ReadRunInfo(File("own") + "/run.toml");
+  EXPECT_EQ(info->training.at("labels"), File("both.npz"));
+  EXPECT_EQ(info->training.at("label-array"), "labels");
+  EXPECT_EQ(info->training.at("labels-sha256"),
+            ReadRunInfo(File("beside") + "/run.toml")->training.at("labels-sha256"));
+  for (const char* run : {"own", "beside", "rollouts"}) {
+    EXPECT_EQ(Run({"distill", "--resume", "-o", File(run), "--quiet"}).code, 0) << run;
+  }
+  // Moved together.
+  std::filesystem::rename(File("both.npz"), File("moved.npz"));
+  const Outcome moved =
+      Run({"distill", "--resume", "-o", File("own"), "--quiet", "--data", File("moved.npz")});
+  EXPECT_EQ(moved.code, 0) << moved.err;
+  // Others are another run.
+  classes[3] = 2;
+  write("list.npz", false, "c");
+  const Outcome changed = Run({"distill", "--resume", "-o", File("beside"), "--quiet"});
+  EXPECT_EQ(changed.code, 1);
+  EXPECT_THAT(changed.err, AllOf(HasSubstr("is not the labels"), HasSubstr("--labels")));
+
+  const auto refused = [&](const std::string& teacher, const std::vector<std::string>& more,
+                           int code, const std::string& words) {
+    const Outcome outcome = Run(Small("wrong", teacher, more));
+    EXPECT_EQ(outcome.code, code) << words;
+    EXPECT_THAT(outcome.err, HasSubstr(words));
+    EXPECT_FALSE(std::filesystem::exists(File("wrong")));
+  };
+  refused(told, {"--data", File("rows.npz")}, 2, "give that of every sample by --labels FILE");
+  refused(told, {"--labels", File("list.npz")}, 2, "is of --inputs data");
+  refused(Network(), {"--data", File("rows.npz"), "--labels", File("list.npz")}, 2,
+          "the network is told no classes");
+  refused(Mixture(), {"--student-network", told}, 1, "has 3 classes, the teacher mixture:");
+  refused(told, {"--label-array", "c"}, 2, "--label-array: is of --labels");
+  // bench and calibrate take it, too.
+  std::vector<std::string> bench = Small("x", told);
+  bench.erase(bench.begin(), bench.begin() + 3);
+  bench.erase(bench.end() - 2, bench.end());
+  bench.insert(bench.begin(), {"bench", "--strategies", "vanilla,boot", "--trials", "1", "--budget",
+                               "per-merge", "--json"});
+  const Outcome compared = Run(bench);
+  EXPECT_EQ(compared.code, 0) << compared.err;
+  std::vector<std::string> pilots = Small("x", told);
+  pilots.erase(pilots.begin(), pilots.begin() + 3);
+  pilots.back() = File("m.toml");
+  pilots.insert(pilots.begin(), "calibrate");
+  const Outcome calibrated = Run(pilots);
+  EXPECT_EQ(calibrated.code, 0) << calibrated.err;
+}
+
 TEST_F(NetworkRun, AUnetFolderBecomesAUnetFolder) {
   ASSERT_TRUE(MakeDirectories(File("pipe") + "/scheduler").ok());
   ASSERT_TRUE(testing::MakeUNet(testing::SmallConfig())->Save(File("pipe") + "/unet").ok());
@@ -351,6 +436,44 @@ TEST_F(NetworkRun, AUnetFolderBecomesAUnetFolder) {
   for (size_t k = 0; k < found.size(); ++k) {
     EXPECT_TRUE(at::allclose(found[k].second, expected[k].second, 1e-3, 1e-5)) << found[k].first;
   }
+
+  // So does another layout; one that the machine chose is the run's from then on.
+  const auto last = [&](const std::string& run, const std::vector<std::string>& more) {
+    std::vector<std::string> b(a.begin(), a.end() - 3);
+    b.insert(b.end(), {File(run), "--threads", "1"});
+    b.insert(b.end(), more.begin(), more.end());
+    return b;
+  };
+  ASSERT_EQ(Run(last("last", {"--layout", "channels_last"})).code, 0);
+  EXPECT_EQ(ReadRunInfo(File("last") + "/run.toml")->training.at("layout"), "channels_last");
+  const auto laid = unet::UNet2d::Load(File("last") + "/student/1-2");
+  ASSERT_TRUE(laid.ok()) << laid.status();
+  const auto other = (*laid)->Parameters();
+  for (size_t k = 0; k < other.size(); ++k) {
+    // What has no gradient but rounding moves with it.
+    if (absl::StrContains(other[k].first, "to_k.bias")) continue;
+    EXPECT_TRUE(at::allclose(other[k].second, expected[k].second, 1e-3, 1e-5)) << other[k].first;
+  }
+  std::vector<std::string> loud = last("auto", {"--layout", "auto", "--precision", "auto"});
+  std::erase(loud, "--quiet");
+  const Outcome chosen = Run(loud);
+  ASSERT_EQ(chosen.code, 0) << chosen.err;
+  EXPECT_THAT(chosen.err,
+              AllOf(HasSubstr("layout and precision: "), HasSubstr("channels_last bf16")));
+  const std::string run_file = File("auto") + "/run.toml";
+  const auto info = ReadRunInfo(run_file);
+  EXPECT_THAT(info->training.at("layout"), AnyOf("contiguous", "channels_last"));
+  EXPECT_THAT(info->training.at("precision"), AnyOf("full", "bf16"));
+  EXPECT_THAT(info->training.at("probed"), HasSubstr("contiguous full "));
+  // Its result is made again, and no probe with it.
+  std::filesystem::remove(File("auto") + "/result.toml");
+  const Outcome resumed = Run({"distill", "--resume", "-o", File("auto"), "--layout", "auto"});
+  EXPECT_EQ(resumed.code, 0) << resumed.err;
+  EXPECT_THAT(resumed.err, Not(HasSubstr("layout and precision: ")));
+  EXPECT_EQ(ReadRunInfo(run_file)->training, info->training);
+  const std::string not_it =
+      info->training.at("layout") == "contiguous" ? "channels_last" : "contiguous";
+  EXPECT_EQ(Run({"distill", "--resume", "-o", File("auto"), "--layout", not_it}).code, 2);
 
   std::filesystem::remove_all(File("pipe") + "/scheduler");
   const Outcome alone = Run(Small("alone", "unet:" + File("pipe") + "/unet"));

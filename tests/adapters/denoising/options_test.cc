@@ -70,7 +70,7 @@ TEST(TeacherOptions, NameWhatIsWrong) {
       {{{"lr", "-1"}}, "--lr -1"},
       {{{"ema", "1"}}, "--ema 1: expected 0"},
       {{{"flip", "maybe"}}, "--flip maybe: expected yes or no"},
-      {{{"precision", "int8"}}, "full, bf16 or fp16"},
+      {{{"precision", "int8"}}, "full, bf16, fp16 or auto"},
       {{{"loss", "z"}}, "one of output, x0, epsilon, v"},
       {{{"weighting", "none"}}, "--weighting none"},
       {{{"gamma", "5"}}, "--gamma 5: expected --weighting min-snr-gamma"},

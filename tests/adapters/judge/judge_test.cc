@@ -185,7 +185,7 @@ TEST_F(Judging, VerdictsOfKnownSamples) {
   options.folder = File("");
   options.features = Script("return x.flatten(1)");
   Judge judge(options);
-  const Generate teacher = [](const at::Tensor& noise) {
+  const Generate teacher = [](const at::Tensor& noise, std::uint64_t) {
     return absl::StatusOr<at::Tensor>(noise);
   };
   ASSERT_TRUE(judge.Prepare({1, 2, 2}, "none", teacher, Never).ok());
@@ -197,14 +197,14 @@ TEST_F(Judging, VerdictsOfKnownSamples) {
   EXPECT_GT(same->recall, 0.8);
   EXPECT_TRUE(std::filesystem::exists(File(same->grid)));
   // N(2, 1/4) in four dimensions: 4 (2^2 + (1 - 1/2)^2) = 17.
-  const Generate other = [](const at::Tensor& noise) {
+  const Generate other = [](const at::Tensor& noise, std::uint64_t) {
     return absl::StatusOr<at::Tensor>(noise * 0.5 + 2);
   };
   const auto far = judge.Look(other, "", Never);
   EXPECT_NEAR(far->frechet, 17, 1.5);
   EXPECT_LT(far->recall, 0.2);
   EXPECT_EQ(far->grid, "");
-  const Generate broken = [](const at::Tensor& noise) {
+  const Generate broken = [](const at::Tensor& noise, std::uint64_t) {
     return absl::StatusOr<at::Tensor>(noise * std::numeric_limits<float>::quiet_NaN());
   };
   EXPECT_THAT(judge.Look(broken, "", Never).status().message(), HasSubstr("not finite"));
@@ -223,7 +223,9 @@ TEST_F(Judging, StatisticsOfAReferenceAreKept) {
   options.samples = 40;
   options.cache = File("a cache");
   options.features = Script("return x.flatten(1)");
-  const Generate teacher = [](const at::Tensor& z) { return absl::StatusOr<at::Tensor>(z); };
+  const Generate teacher = [](const at::Tensor& z, std::uint64_t) {
+    return absl::StatusOr<at::Tensor>(z);
+  };
   const auto look = [&](bool* cached) {
     Judge judge(options);
     EXPECT_TRUE(judge.Prepare({1, 2, 2}, "none", teacher, Never).ok());
@@ -253,7 +255,9 @@ TEST_F(Judging, StatisticsOfAReferenceAreKept) {
 }
 
 TEST_F(Judging, WrongInputsAreSaid) {
-  const Generate teacher = [](const at::Tensor& z) { return absl::StatusOr<at::Tensor>(z); };
+  const Generate teacher = [](const at::Tensor& z, std::uint64_t) {
+    return absl::StatusOr<at::Tensor>(z);
+  };
   const auto prepare = [&](const JudgeOptions& options,
                            std::vector<std::int64_t> shape = {1, 2, 2}) {
     return std::string(Judge(options).Prepare(shape, "none", teacher, Never).message());

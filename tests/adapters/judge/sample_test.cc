@@ -154,6 +154,62 @@ TEST_F(Sample, PicturesAreDrawnWhereThereAreAny) {
   EXPECT_THAT(none.err, AllOf(HasSubstr("are no pictures"), HasSubstr("write an .npz instead")));
 }
 
+// What is drawn is a number for each class, so that it shows which was asked for.
+TEST_F(Sample, OfClasses) {
+  const network::Signature signature =
+      network::testing::WithClasses(SmallSignature(3, network::Prediction::kSample), 3);
+  ASSERT_TRUE(
+      network::SaveScript(
+          *NetworkOf(signature, "return label.to(z.dtype).unsqueeze(1).expand_as(z) + 0 * self.w"),
+          signature, File("classes"))
+          .ok());
+  const auto classes = [&](const std::vector<std::string>& more) {
+    const Outcome outcome = Run(Of(File("classes"), "c.npz", With(kFour, more)));
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    const std::vector<double> drawn = Drawn("c.npz");
+    std::vector<double> out;
+    for (std::size_t k = 0; k < drawn.size(); k += 3)
+      out.push_back(std::round(drawn[k] * 1e4) / 1e4);
+    EXPECT_EQ(ReadNpzArray(File("c.npz"), "labels")->values, out);
+    return out;
+  };
+  using List = std::vector<double>;
+  EXPECT_EQ(classes({"--count", "5"}), (List{0, 1, 2, 0, 1}));
+  EXPECT_EQ(classes({"--count", "5", "--first", "4"}), (List{1, 2, 0, 1, 2}));
+  EXPECT_EQ(classes({"--count", "3", "--class", "2"}), (List{2, 2, 2}));
+  EXPECT_EQ(classes({"--count", "5", "--class", "2,0", "--batch", "2"}), (List{2, 0, 2, 0, 2}));
+  EXPECT_EQ(classes({"--per-class", "2"}), (List{0, 0, 1, 1, 2, 2}));
+  EXPECT_EQ(classes({"--class", "2,1", "--per-class", "3", "--count", "7"}),
+            (List{2, 2, 2, 1, 1, 1, 2}));
+  // The student of a run.
+  std::vector<std::string> distill = {
+      "distill", "--threads",       "1",         "--strategy",
+      "boot",    "--teacher-steps", "4",         "--schedule",
+      "cosine",  "--batch",         "16",        "--lr",
+      "1e-9",    "--iterations",    "2",         "--held-out-rows",
+      "8",       "--quiet",         "--teacher", "script:" + File("classes") + "/model.toml",
+      "-o",      File("run")};
+  const Outcome distilled = Run(distill);
+  ASSERT_EQ(distilled.code, 0) << distilled.err;
+  ASSERT_EQ(Run(Of(File("run"), "s.npz", {"--class", "1", "--count", "2"})).code, 0);
+  for (const double x : Drawn("s.npz")) EXPECT_NEAR(x, 1, 1e-4);
+  const auto turns = ReadNpzArray(File("run") + "/result.npz", "sample_labels");
+  ASSERT_TRUE(turns.ok()) << turns.status();
+  EXPECT_EQ(turns->values[4], 1);
+  EXPECT_NEAR(ReadNpzArray(File("run") + "/result.npz", "samples")->values[12], 1, 1e-4);
+
+  const std::vector<std::pair<std::vector<std::string>, std::string>> cases = {
+      {Of(File("classes"), "a.npz", With(kFour, {"--class", "3"})), "--class 3: expected all, or"},
+      {Of(File("classes"), "a.npz", With(kFour, {"--class", "1,,2"})), "--class 1,,2"},
+      {Of(Net(), "a.npz", With(kFour, {"--class", "0"})), "--class: what is sampled is told no"},
+      {Of(Net(), "a.npz", With(kFour, {"--per-class", "2"})), "--per-class: what is"}};
+  for (const auto& [arguments, message] : cases) {
+    const Outcome outcome = Run(arguments);
+    EXPECT_EQ(outcome.code, 2) << message;
+    EXPECT_THAT(outcome.err, HasSubstr(message));
+  }
+}
+
 TEST_F(Sample, SaysWhatIsWrong) {
   const std::vector<std::pair<std::vector<std::string>, std::string>> cases = {
       {Of(File("nothing"), "a.npz"), "does not exist"},

@@ -102,6 +102,20 @@ TEST(NetworkSignature, WhatIsWrittenReadsBack) {
   EXPECT_EQ(r.table->steps, s.table->steps);
 }
 
+TEST(NetworkSignature, ClassesReadBack) {
+  TemporaryFolder folder;
+  Signature s;
+  s.shape = {2};
+  s.classes = 10;
+  s.arguments = {"z", "label", "time"};
+  s.time = TimeKind::kFraction;
+  ASSERT_TRUE(WriteSidecar(s, "model.ts", folder.File("model.toml")).ok());
+  const auto read = ReadSidecar(folder.File("model.toml"));
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_EQ(read->signature.classes, 10);
+  EXPECT_EQ(read->signature.arguments, s.arguments);
+}
+
 TEST(NetworkSignature, WrongKeysAreNamed) {
   const struct {
     const char* line;
@@ -119,6 +133,13 @@ TEST(NetworkSignature, WrongKeysAreNamed) {
       {"dtype = \"float16\"", "dtype = \"int8\"", "'dtype'"},
       {"arguments = [\"time\", \"z\"]", "arguments = [\"z\"]", "'arguments'"},
       {"arguments = [\"time\", \"z\"]", "arguments = [\"z\", \"z\"]", "'arguments'"},
+      {"arguments = [\"time\", \"z\"]", "arguments = [\"time\", \"z\", \"label\"]",
+       "'arguments': is [time, z, label], expected z and time in the order of forward; a network "
+       "that is told a label has classes = HOW MANY"},
+      {"arguments = [\"time\", \"z\"]", "classes = 3\narguments = [\"time\", \"z\"]",
+       "expected z, time and label"},
+      {"arguments = [\"time\", \"z\"]", "classes = 2.5", "'classes': is 2.5"},
+      {"arguments = [\"time\", \"z\"]", "classes = -2", "'classes': is -2"},
       {"input = \"normalized\"", "input = \"c_in\"", "'input'"},
       {"sigma_data = 0.5", "sigma_data = 0", "'sigma_data'"},
       {"sigma_data = 0.5", "sigma_data = nan", "'sigma_data'"},

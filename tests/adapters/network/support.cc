@@ -53,7 +53,8 @@ torch::jit::Module Script(const Signature& signature, const std::string& body) {
       "w", at::full({signature.dimensions()}, 0.5, TypeOf(signature)).set_requires_grad(true),
       false);
   module.register_buffer("count", at::ones({1}, TypeOf(signature)));
-  module.define("def forward(self, z, time):\n    " + body + "\n");
+  const char* label = signature.classes > 0 ? ", label" : "";
+  module.define(absl::StrCat("def forward(self, z, time", label, "):\n    ", body, "\n"));
   return module;
 }
 
@@ -71,6 +72,12 @@ Signature SmallSignature(int d, Prediction prediction, const std::string& dtype)
   out.dtype = dtype;
   out.time = TimeKind::kFraction;
   return out;
+}
+
+Signature WithClasses(Signature signature, std::int64_t classes) {
+  signature.classes = classes;
+  signature.arguments.emplace_back("label");
+  return signature;
 }
 
 std::unique_ptr<Module> SmallNetwork(const Signature& signature, int hidden, std::uint64_t seed) {

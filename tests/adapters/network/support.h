@@ -16,6 +16,9 @@ std::string SharedFolder();
 Signature SmallSignature(int d, Prediction prediction = Prediction::kSample,
                          const std::string& dtype = "float32");
 
+// The same, told one of so many classes.
+Signature WithClasses(Signature signature, std::int64_t classes);
+
 // A TorchScript network of one hidden layer that gets z and time: two matrices, two biases, a row
 // for the time's features; parameters from `seed`.
 std::unique_ptr<Module> SmallNetwork(const Signature& signature, int hidden, std::uint64_t seed);
@@ -24,8 +27,8 @@ std::unique_ptr<Module> SmallNetwork(const Signature& signature, int hidden, std
 std::unique_ptr<Module> DiagonalNetwork(const Signature& signature,
                                         const std::vector<double>& weight);
 
-// A TorchScript network whose forward has this body (Python, with self, z and time) and the
-// parameters w (d) and buffer count (1).
+// A TorchScript network whose forward has this body (Python, with self, z, time and label where
+// there are classes) and the parameters w (d) and buffer count (1).
 std::unique_ptr<Module> NetworkOf(const Signature& signature, const std::string& body);
 // The same as a file.
 void WriteNetworkOf(const Signature& signature, const std::string& body, const std::string& path);

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "planner/base/file.h"
 #include "planner/data/npz.h"
+#include "planner/measured/tables.h"
 #include "planner/mixture/mixture.h"
 #include "planner/mixture/mixture_io.h"
 #include "planner/operators/canonical.h"
@@ -208,6 +209,99 @@ TEST_F(ReportCommand, ProblemsThatDifferAreRefusedWithoutSayingReportTwice) {
   EXPECT_EQ(run.code, 1);
   EXPECT_THAT(run.err, testing::StartsWith("mergeplan report: "));
   EXPECT_EQ(run.err.find("report:", 17), std::string::npos) << run.err;
+}
+
+// What a calibration leaves is written by adapters/calibrate, whose test reads it; here is what can
+// be wrong with it.
+TEST_F(ReportCommand, ACalibrationHasAPageOfItsOwn) {
+  const std::string tables = folder_ + "/m.toml", answer = folder_ + "/m.answer.json";
+  MeasuredFunctions one;
+  one.gain = [](int, int) { return MeasuredValue{0.9, 0.8, 1}; };
+  one.distance = [](int i, int, int j) { return MeasuredValue::Exactly(0.1 * (j - i + 1)); };
+  one.residual = [](int, int, std::int64_t) { return MeasuredValue{0.5, 0.4, 0.6}; };
+  one.floor = [](int, int) { return MeasuredValue::Exactly(0.01); };
+  ASSERT_TRUE(WriteMeasured(*TablesOfFunctions(3, one, {20}, false), tables).ok());
+  const auto quoted = [](const std::string& path) { return "'" + path + "'"; };
+  const Outcome missing = Report(quoted(tables));
+  EXPECT_EQ(missing.code, 1);
+  EXPECT_THAT(missing.err, AllOf(HasSubstr("m.answer.json: not found"), HasSubstr("--resume")));
+
+  nlohmann::json error = {{"value", 0.1}, {"low", 0.05}, {"high", 0.2}};
+  nlohmann::json score = {{"factor", 1.2}, {"merges", 1}, {"within_interval", 1}};
+  nlohmann::json plan = {{"name", "measured plan"},
+                         {"measured", error},
+                         {"linear", 0.3},
+                         {"blocks", {{1, 3}}},
+                         {"merges", {{{"children", {{1, 1}, {2, 2}, {3, 3}}}}}}};
+  nlohmann::json judged = {{"range", {1, 3}}, {"trained_children", {{2, 3}}},
+                           {"measured", 0.1}, {"measured_standard_error", 0.01},
+                           {"sum", error},    {"rms", error},
+                           {"linear", 0.2}};
+  nlohmann::json json = {{"output_sha256", *Sha256OfFile(tables)},
+                         {"teacher", "unet:x"},
+                         {"init", "child-jump"},
+                         {"inputs", "rollout"},
+                         {"training", "adam"},
+                         {"iterations", 20},
+                         {"pilot_updates", 20},
+                         {"updates", 60},
+                         {"teacher_calls", 100},
+                         {"seconds", 1.5},
+                         {"complete", true},
+                         {"spread", 0.1},
+                         {"spread_between_seeds", false},
+                         {"floor_share", 1},
+                         {"linear_train_time", 0.3},
+                         {"better_than_linear_in_draws", 0},
+                         {"combine", "sum"},
+                         {"scores", {{"sum", score}, {"rms", score}, {"linear", score}}},
+                         {"held_out", {judged}},
+                         {"seen", nlohmann::json::array()},
+                         {"plans", {plan, plan}},
+                         {"curves",
+                          {{{"range", {1, 3}},
+                            {"trained_children", {{2, 3}}},
+                            {"replicate", 0},
+                            {"held_out", true},
+                            {"start", 0.3},
+                            {"updates", {10, 20}},
+                            {"error", {0.2, 0.1}},
+                            {"standard_error", {0.01, 0.01}},
+                            {"fitted", {error, error}}}}}};
+  const auto write = [&](const nlohmann::json& what) {
+    ASSERT_TRUE(WriteFileAtomically(answer, what.dump()).ok());
+  };
+  write(json);
+  const Outcome run = Report(quoted(tables), "--title 'My <page>'");
+  ASSERT_EQ(run.code, 0) << run.err;
+  EXPECT_THAT(run.out, HasSubstr("1 pilots, 1 merges held out: typically off by a factor of 1.2"));
+  const std::string page = *ReadFile(folder_ + "/r.html");
+  EXPECT_THAT(page, AllOf(HasSubstr("My &lt;page&gt;"), HasSubstr("[1, 3] over [2, 3]"),
+                          HasSubstr("Both models plan the same")));
+  EXPECT_EQ(nlohmann::json::parse(Report(quoted(tables), "--json").out)["factor"], 1.2);
+
+  const auto refused = [&](const std::string& runs, const std::string& more, int code,
+                           const std::string& words) {
+    const Outcome outcome = Report(runs, more);
+    EXPECT_EQ(outcome.code, code) << words;
+    EXPECT_THAT(outcome.err, HasSubstr(words));
+  };
+  refused(quoted(tables) + " 'x'", "", 2, "is a calibration, whose page holds nothing else");
+  refused(quoted(tables), "--plan p.toml", 2, "--plan: is of runs");
+  nlohmann::json other = json;
+  other["output_sha256"] = "0";
+  write(other);
+  refused(quoted(tables), "", 1, "belongs to other tables");
+  other = json;
+  other["plans"][0].erase("blocks");
+  write(other);
+  refused(quoted(tables), "", 1, "expected what mergeplan calibrate writes there");
+  other = json;
+  other["plans"][0]["blocks"] = {{1, 2}};
+  write(other);
+  refused(quoted(tables), "", 1, "m.answer.json: ");
+  ASSERT_TRUE(WriteFileAtomically(answer, "{").ok());
+  refused(quoted(tables), "", 1, "expected what mergeplan calibrate writes there");
 }
 
 }  // namespace

@@ -6,6 +6,8 @@
 #include "planner/base/file.h"
 #include "planner/operators/canonical.h"
 #include "planner/report/arcs.h"
+#include "planner/report/calibration_page.h"
+#include "tests/planner/report/calibration_example.h"
 #include "tests/planner/report/example.h"
 
 namespace mergeplan {
@@ -36,6 +38,8 @@ int Main(const std::string& folder) {
              {.shape = {3, 12, 12}, .teacher_steps = 32, .student_steps = 4, .data_scale = 0.5});
   ok &= Page(folder + "/one.html", {.shape = {1}, .teacher_steps = 8});
   ok &= Page(folder + "/lines.html", {.shape = {40}, .teacher_steps = 32, .scaling = "none"});
+  const absl::StatusOr<std::string> calibration = RenderCalibration(MakeCalibration());
+  ok &= calibration.ok() && Write(folder + "/calibration.html", *calibration);
   ok &= Page(folder + "/untrained.html", {.teacher_steps = 32, .strategies = {}});
   for (const int steps : {8, 32, 1000}) {
     for (const int blocks : {1, 4}) {
