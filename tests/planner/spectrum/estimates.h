@@ -41,8 +41,7 @@ inline int NextNumber() {
 template <typename T>
 std::string WriteNpy(const std::string& descr, const std::vector<std::int64_t>& shape,
                      const std::vector<T>& values) {
-  const std::string path =
-      absl::StrCat(::testing::TempDir(), "samples ", NextNumber(), ".npy");
+  const std::string path = absl::StrCat(::testing::TempDir(), "samples ", NextNumber(), ".npy");
   std::string bytes = NpyHeaderBytes(descr, shape);
   bytes.append(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T));
   EXPECT_TRUE(WriteFileAtomically(path, bytes).ok());
