@@ -24,8 +24,8 @@ std::string TableChart(const std::string& title, const std::string& axis,
 // Those that TableChart draws.
 std::vector<MeasuredEntry> ShownEntries(const std::vector<MeasuredEntry>& entries);
 
-// Predicted over measured error, both on log scales, with the line on which both are the same: rings with their
-// intervals for the measured model, diamonds for the linear one.
+// Predicted over measured error, both on log scales, with the line on which both are the same:
+// rings with their intervals for the measured model, diamonds for the linear one.
 std::string JudgedChart(const std::vector<CalibrationJudged>& judged);
 
 }  // namespace mergeplan
