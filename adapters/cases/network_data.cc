@@ -11,6 +11,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "adapters/network/data.h"
+#include "adapters/network/labels.h"
+#include "adapters/runtime/arguments.h"
 #include "planner/base/file.h"
 #include "planner/base/status_macros.h"
 
@@ -49,6 +51,27 @@ absl::StatusOr<LoadedData> LoadTrainingData(const std::string& path, const std::
   MP_ASSIGN_OR_RETURN(out.samples,
                       network::LoadData(path, options, signature.scaling, signature.shape, rows));
   out.sha256 = HashOfNumbers(out.samples);
+  return out;
+}
+
+absl::StatusOr<LoadedLabels> LoadTrainingLabels(const std::string& path, const std::string& array,
+                                                const std::string& data, std::int64_t classes,
+                                                std::int64_t samples, bool part) {
+  LoadedLabels out;
+  out.path = path;
+  out.array = array;
+  if (path.empty()) {
+    out.path = data;
+    out.array = network::LabelArrayOf(data);
+    if (out.array.empty()) {
+      return Misuse(absl::StrCat(
+          "--inputs data: the network is told one of ", classes,
+          " classes; give that of every sample by --labels FILE (IDX, .npy, or an .npz; an .npz of "
+          "--data may hold them as labels), or take --inputs rollout"));
+    }
+  }
+  MP_ASSIGN_OR_RETURN(out.labels, network::LoadLabels(out.path, out.array, classes, samples, part));
+  out.sha256 = HashOfNumbers(out.labels);
   return out;
 }
 

@@ -33,6 +33,18 @@ struct LoadedData {
   at::Tensor samples;  // [N, shape], on the CPU
   std::string sha256;  // of their numbers
 };
+
+// Classes of samples, and where they were found.
+struct LoadedLabels {
+  at::Tensor labels;  // [N], on the CPU
+  std::string sha256, path, array;
+};
+// Of the file `path`; where it is empty, of an array of labels in `data`, an .npz. Misuse where
+// there is neither; errors of LoadLabels.
+absl::StatusOr<LoadedLabels> LoadTrainingLabels(const std::string& path, const std::string& array,
+                                                const std::string& data, std::int64_t classes,
+                                                std::int64_t samples, bool part);
+
 // The SHA-256 of a tensor's numbers.
 std::string HashOfNumbers(const at::Tensor& tensor);
 absl::StatusOr<LoadedData> LoadTrainingData(const std::string& path, const std::string& array,

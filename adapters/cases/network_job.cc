@@ -9,7 +9,6 @@
 #include "adapters/analytic/mixture.h"
 #include "adapters/cases/network_data.h"
 #include "adapters/network/data.h"
-#include "adapters/network/labels.h"
 #include "adapters/network/layout.h"
 #include "adapters/runtime/flow_question.h"
 #include "adapters/runtime/resumed.h"
@@ -179,26 +178,6 @@ absl::Status LoadAnalytic(const DistillArguments& arguments, NetworkJob* job) {
   return absl::OkStatus();
 }
 
-// The classes of the data's samples; undefined where the network is told none.
-absl::StatusOr<at::Tensor> LoadJobLabels(std::int64_t samples, NetworkJob* job) {
-  const std::int64_t classes = job->student.signature.classes;
-  if (classes == 0) return at::Tensor();
-  if (job->labels.empty()) {
-    job->label_array = network::LabelArrayOf(job->data);
-    if (job->label_array.empty()) {
-      return Misuse(absl::StrCat(
-          "--inputs data: the network is told one of ", classes,
-          " classes; give that of every sample by --labels FILE (IDX, .npy, or an .npz; an .npz of "
-          "--data may hold them as labels), or take --inputs rollout"));
-    }
-    job->labels = job->data;
-  }
-  MP_ASSIGN_OR_RETURN(at::Tensor labels, network::LoadLabels(job->labels, job->label_array, classes,
-                                                             samples, job->data_rows > 0));
-  job->labels_sha256 = HashOfNumbers(labels);
-  return labels;
-}
-
 absl::Status MakeInputs(NetworkJob* job) {
   const at::TensorOptions states = StatesOf(*job->steps, job->device);
   if (job->options.inputs == "data") {
@@ -206,9 +185,17 @@ absl::Status MakeInputs(NetworkJob* job) {
     MP_ASSIGN_OR_RETURN(LoadedData data, LoadTrainingData(job->data, job->array, job->data_rows,
                                                           job->student.signature));
     job->data_sha256 = data.sha256;
-    MP_ASSIGN_OR_RETURN(at::Tensor labels, LoadJobLabels(data.samples.size(0), job));
+    LoadedLabels labels;
+    if (job->student.signature.classes > 0) {
+      MP_ASSIGN_OR_RETURN(labels, LoadTrainingLabels(job->labels, job->label_array, job->data,
+                                                     job->student.signature.classes,
+                                                     data.samples.size(0), job->data_rows > 0));
+      job->labels = labels.path;
+      job->label_array = labels.array;
+      job->labels_sha256 = labels.sha256;
+    }
     MP_ASSIGN_OR_RETURN(job->inputs, network::MakeDataInputs(std::move(data.samples), job->schedule,
-                                                             states, std::move(labels)));
+                                                             states, std::move(labels.labels)));
     return absl::OkStatus();
   }
   if (!job->labels.empty()) {

@@ -22,7 +22,7 @@
 #include "planner/runs/run_info.h"
 #include "planner/schedule/schedule.h"
 #include "tests/adapters/command/distill_program.h"
-#include "tests/adapters/denoising/training_folder.h"
+#include "tests/adapters/denoising/train_teacher.h"
 #include "tests/adapters/network/support.h"
 #include "tests/adapters/unet/support.h"
 
@@ -30,43 +30,8 @@ namespace mergeplan {
 namespace {
 
 using ::testing::HasSubstr;
-using ::testing::Not;
 using testing::SmallConfig;
 using testing::TemporaryFolder;
-
-class TrainTeacher : public testing::TrainingFolder<TrainTeacherArguments> {
- protected:
-  TrainTeacher() : TrainingFolder(&RunTrainTeacher, "unet") {}
-  void SetUp() override {
-    nlohmann::json config = SmallConfig();
-    config["in_channels"] = config["out_channels"] = 1;
-    ASSERT_TRUE(WriteFileAtomically(File("my config.json"), config.dump()).ok());
-    std::vector<double> pixels(10 * 8 * 8);
-    for (std::size_t k = 0; k < pixels.size(); ++k) pixels[k] = static_cast<double>(k * 37 % 256);
-    NpzWriter writer;
-    writer.Add("x", {10, 8, 8}, pixels, NpzWriter::Type::kUint8);
-    ASSERT_TRUE(writer.Write(File("data.npz")).ok());
-    arguments_.model = File("my config.json");
-    arguments_.data = File("data.npz");
-    arguments_.schedule = "ddpm-cosine";
-    arguments_.training = {{"iterations", "8"}, {"batch", "4"},        {"seed", "3"},
-                           {"samples", "6"},    {"sample-steps", "2"}, {"log-every", "3"}};
-  }
-
-  // log.csv without its times.
-  std::string Losses(const std::string& name) const {
-    std::istringstream in(ReadFile(File(name) + "/log.csv").value_or("missing"));
-    std::string out;
-    for (std::string line; std::getline(in, line);) {
-      std::vector<std::string> cells;
-      std::istringstream row(line);
-      for (std::string cell; std::getline(row, cell, ',');) cells.push_back(cell);
-      for (std::size_t k = 0; k < cells.size(); ++k) out += k == 4 ? "" : cells[k] + ",";
-      out += "\n";
-    }
-    return out;
-  }
-};
 
 TEST_F(TrainTeacher, LeavesAPipeline) {
   arguments_.json = true;
@@ -146,41 +111,6 @@ TEST_F(TrainTeacher, GoesOnWithAsManyThreads) {
   EXPECT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_EQ(at::get_num_threads(), 3);
   at::set_num_threads(1);
-}
-
-// What the machine chose is the training's from then on, and it goes on bit by bit.
-TEST_F(TrainTeacher, LayoutsAreKept) {
-  ASSERT_EQ(Run("plain", arguments_).code, 0);
-  TrainTeacherArguments last = arguments_;
-  last.training["layout"] = "channels_last";
-  ASSERT_EQ(Run("whole", last).code, 0);
-  EXPECT_NE(Weights("whole"), Weights("plain"));  // but for rounding
-  TrainTeacherArguments part = last;
-  part.time_limit = "0";
-  ASSERT_EQ(Run("parts", part).code, 3);
-  TrainTeacherArguments resume = Resume();
-  resume.time_limit = "0.01";
-  Outcome outcome;
-  for (int stops = 0; stops < 50 && (outcome = Run("parts", resume)).code == 3;) ++stops;
-  EXPECT_EQ(outcome.code, 0) << outcome.err;
-  EXPECT_EQ(Weights("parts"), Weights("whole"));
-
-  TrainTeacherArguments any = arguments_;
-  any.training["layout"] = any.training["precision"] = "auto";
-  any.time_limit = "0";
-  any.quiet = false;
-  outcome = Run("auto", any);
-  ASSERT_EQ(outcome.code, 3) << outcome.err;
-  EXPECT_THAT(outcome.err, HasSubstr("layout and precision: "));
-  const std::string toml = ReadFile(File("auto") + "/train.toml").value();
-  EXPECT_THAT(toml, HasSubstr("probed = 'contiguous full "));
-  EXPECT_THAT(toml, Not(HasSubstr("'auto'")));
-  TrainTeacherArguments again = Resume();
-  again.training["layout"] = "auto";
-  outcome = Run("auto", again);
-  EXPECT_EQ(outcome.code, 0) << outcome.err;
-  EXPECT_THAT(ReadFile(File("auto") + "/train.toml").value(),
-              HasSubstr("probed = 'contiguous full "));
 }
 
 TEST_F(TrainTeacher, CtrlCStops) {
@@ -375,77 +305,6 @@ TEST_F(TrainTeacher, RefusesWhatItCannotDo) {
   EXPECT_EQ(Run("taken", arguments_).code, 2);
 }
 
-// Classes come with the data or in a file of their own; a training that goes on has the same.
-TEST_F(TrainTeacher, TellsTheNetworkItsClass) {
-  nlohmann::json config = SmallConfig();
-  config["in_channels"] = config["out_channels"] = 1;
-  config["num_class_embeds"] = 3;
-  ASSERT_TRUE(WriteFileAtomically(File("classes.json"), config.dump()).ok());
-  // Black, grey and white pictures: what tells them apart at the noisiest level is the class alone.
-  std::vector<double> pixels, classes;
-  for (int k = 0; k < 12; ++k) {
-    pixels.insert(pixels.end(), 64, 100.0 * (k % 3));
-    classes.push_back(k % 3);
-  }
-  NpzWriter whole, list;
-  whole.Add("x", {12, 8, 8}, pixels, NpzWriter::Type::kUint8);
-  whole.Add("labels", {12}, classes, NpzWriter::Type::kInt64);
-  list.Add("classes", {12}, classes, NpzWriter::Type::kInt64);
-  ASSERT_TRUE(whole.Write(File("both.npz")).ok());
-  ASSERT_TRUE(list.Write(File("list.npz")).ok());
-  TrainTeacherArguments own = arguments_;
-  own.model = File("classes.json");
-  own.data = File("both.npz");
-  own.array = "x";
-  own.training["iterations"] = "150";
-  own.training["lr"] = "0.01";
-  own.training["sample-steps"] = "4";
-  ASSERT_EQ(Run("own", own).code, 0);
-  // No pipeline of diffusers could tell it a class.
-  EXPECT_FALSE(std::filesystem::exists(File("own") + "/model_index.json"));
-  TrainTeacherArguments beside = own;
-  beside.labels = File("list.npz");
-  ASSERT_EQ(Run("beside", beside).code, 0);
-  EXPECT_EQ(Weights("beside"), Weights("own"));
-  // Two of each of three classes, a row for each.
-  std::filesystem::create_directory(File("grid"));
-  std::filesystem::copy(File("own") + "/samples.png", File("grid"));
-  EXPECT_EQ((*OpenSamples(File("grid"), {}))->shape(), (std::vector<std::int64_t>{26, 17}));
-
-  const auto network = LoadNetwork({kUnetTeacher, File("own")});
-  ASSERT_TRUE(network.ok()) << network.status();
-  EXPECT_EQ(network->signature.classes, 3);
-  std::vector<double> means;
-  for (int k = 0; k < 3; ++k) {
-    const at::Tensor drawn = denoising::DrawSamples(*network->module, network->signature,
-                                                    LoadSchedule(File("own"), 4).value(), 4, 1,
-                                                    at::kCPU, at::full({4}, k, at::kLong))
-                                 .value();
-    means.push_back(drawn.mean().item<double>());
-  }
-  EXPECT_LT(means[0], means[1] - 0.2);
-  EXPECT_LT(means[1], means[2] - 0.2);
-
-  // Stopped and taken up; with other labels it is another training.
-  TrainTeacherArguments part = beside;
-  part.time_limit = "0";
-  ASSERT_EQ(Run("parts", part).code, 3);
-  TrainTeacherArguments resume = Resume();
-  resume.time_limit = "0.05";
-  Outcome outcome;
-  for (int stops = 0; stops < 50 && (outcome = Run("parts", resume)).code == 3;) ++stops;
-  EXPECT_EQ(outcome.code, 0) << outcome.err;
-  EXPECT_EQ(Weights("parts"), Weights("own"));
-  ASSERT_EQ(Run("other", part).code, 3);
-  classes[0] = 1;
-  NpzWriter changed;
-  changed.Add("classes", {12}, classes, NpzWriter::Type::kInt64);
-  ASSERT_TRUE(changed.Write(File("list.npz")).ok());
-  outcome = Run("other", Resume());
-  EXPECT_EQ(outcome.code, 1);
-  EXPECT_THAT(outcome.err, HasSubstr("not those that the training began with"));
-}
-
 TEST_F(TrainTeacher, DivergedTrainingsFailInOneLine) {
   arguments_.training["lr"] = "1e30";
   arguments_.training["optimizer"] = "sgd";
@@ -499,14 +358,6 @@ TEST_F(TrainTeacher, TrainsTorchScript) {
             network::testing::Numbers(*trained->module));
   a.training["flip"] = "yes";
   EXPECT_EQ(Run("flipped", a).code, 2);
-}
-
-TEST(Grid, ClipsAndRefuses) {
-  const at::Tensor wild = at::full({1, 3, 2, 2}, 1e30, at::kFloat);
-  EXPECT_TRUE(denoising::EncodeGrid(wild, "-1:1").ok());
-  EXPECT_FALSE(denoising::EncodeGrid(at::zeros({1, 2, 2, 2}), "-1:1").ok());
-  EXPECT_FALSE(denoising::EncodeGrid(at::zeros({4}), "-1:1").ok());
-  EXPECT_FALSE(denoising::EncodeGrid(at::zeros({0, 1, 2, 2}), "-1:1").ok());
 }
 
 }  // namespace
