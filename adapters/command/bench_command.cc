@@ -141,17 +141,20 @@ absl::StatusOr<int> Bench(const BenchArguments& asked, const BenchOutput& output
   RestoreStdout();
   std::fputs((output.json ? json : BenchText(result)).c_str(), stdout);
   std::fflush(stdout);
-  if (folder_wanted) {
+  // Nothing takes the place of what an earlier bench has found.
+  const bool write = !output.file.empty() && !(result.stopped && result.rows.empty());
+  if (write && folder_wanted) {
     MP_RETURN_IF_ERROR(WriteFileAtomically(output.file + "/bench.csv", BenchCsv(result)));
     MP_ASSIGN_OR_RETURN(const std::string page, BenchHtml(result, output.file));
     MP_RETURN_IF_ERROR(WriteFileAtomically(output.file + "/bench.html", page));
     MP_RETURN_IF_ERROR(WriteFileAtomically(output.file + "/bench.json", json));
-  } else if (!output.file.empty()) {
+  } else if (write) {
     MP_RETURN_IF_ERROR(WriteFileAtomically(output.file, csv ? BenchCsv(result) : json));
   }
   if (result.stopped) {
-    std::fprintf(stderr, "mergeplan bench: stopped by a signal after %d rows\n",
-                 static_cast<int>(result.rows.size()));
+    std::fprintf(stderr, "mergeplan bench: stopped by a signal after %d rows%s\n",
+                 static_cast<int>(result.rows.size()),
+                 !write && !output.file.empty() ? "; nothing was written" : "");
     return kStopped;
   }
   int failed = 0;

@@ -232,6 +232,14 @@ absl::StatusOr<int> Distill(DistillArguments arguments, const DistillOutput& out
     // The same bits come from as many threads as before.
     if (!threads_given && folder->previous()->threads > 0) {
       arguments.threads = SetThreads(folder->previous()->threads);
+    } else if (folder->previous()->threads > 0 &&
+               arguments.threads != folder->previous()->threads && ranks.first() && !output.quiet) {
+      std::fprintf(
+          stderr,
+          "mergeplan distill: note: this run was begun with %d threads and goes on with %d: sums "
+          "are taken in another order, so that its last digits may differ from a run's that was "
+          "never stopped; leave out --threads for the same\n",
+          folder->previous()->threads, arguments.threads);
     }
     made = ResumedRun(arguments, *folder);
     MP_RETURN_IF_ERROR(ranks.Agree(made.status()));

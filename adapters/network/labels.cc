@@ -9,6 +9,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "adapters/network/try.h"
 #include "planner/base/status_macros.h"
 #include "planner/data/npz.h"
@@ -43,7 +44,14 @@ absl::StatusOr<at::Tensor> LoadLabels(const std::string& path, const std::string
   SamplesOptions options;
   options.array = array;
   options.keep_nonfinite = true;  // which is no class
-  MP_ASSIGN_OR_RETURN(const std::unique_ptr<SampleSource> source, OpenSamples(path, options));
+  absl::StatusOr<std::unique_ptr<SampleSource>> opened = OpenSamples(path, options);
+  if (!opened.ok()) {
+    // The array is that of the labels.
+    return absl::Status(
+        opened.status().code(),
+        absl::StrReplaceAll(opened.status().message(), {{"--array", "--label-array"}}));
+  }
+  const std::unique_ptr<SampleSource> source = *std::move(opened);
   if (source->dimensions() != 1) {
     return absl::InvalidArgumentError(
         absl::StrCat(path, ": has ", source->dimensions(),

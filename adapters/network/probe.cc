@@ -97,7 +97,11 @@ absl::StatusOr<Probed> Probe(const Module& module, const Signature& signature, a
   ProbeRule rule(static_cast<int>(choices.size()));
   std::vector<absl::Status> faults(choices.size());
   while (const std::optional<int> next = rule.Next()) {
-    if (stop && stop()) return absl::CancelledError("stopped in the probe of layout and precision");
+    if (stop && stop())
+      return absl::CancelledError(
+          "stopped by a signal in the probe of layout and precision, before the training began; "
+          "nothing "
+          "was written, run the same command again");
     const Arithmetic& way = choices[*next];
     MP_RETURN_IF_ERROR(SetLayout(*copy, way.layout));
     const absl::StatusOr<double> seconds = Pass(*copy, signature, z, way.precision);

@@ -32,7 +32,7 @@ void ProbeRule::Took(double seconds) {
   };
   own = own ? std::min(*own, seconds) : seconds;
   way.dropped = way.goes == 0 ? *own > limits_.hopeless_start * *least(&Way::start)
-                              : *own > limits_.hopeless * *least(&Way::best);
+                              : way.goes >= 2 && *own > limits_.hopeless * *least(&Way::best);
   ++way.goes;
   spent_ += seconds;
 }

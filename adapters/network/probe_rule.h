@@ -10,12 +10,13 @@ namespace mergeplan::network {
 //
 // The ways go in turns, so that they meet the same machine; the first go of each warms up, and the
 // fastest of the others counts. A way is dropped whose warm-up took more than `hopeless_start`
-// times the shortest one so far, or a later go more than `hopeless` times the fastest so far. Once
-// `seconds` have been spent no other turn begins; where that is after the warm-ups, those count.
+// times the shortest one so far, or of whose later goes, two at least, the fastest took more than
+// `hopeless` times the fastest so far: one slow go may be another program's. Once `seconds` have
+// been spent no other turn begins; where that is after the warm-ups, those count.
 class ProbeRule {
  public:
   struct Limits {
-    int goes = 3;  // timed ones of each
+    int goes = 5;  // timed ones of each
     double hopeless_start = 4, hopeless = 1.5;
     double gain = 0.05;  // by which the first way must be beaten
     double seconds = 20;

@@ -1,6 +1,8 @@
 #include "adapters/network/script.h"
 
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/zeros.h>
 #include <torch/csrc/jit/api/module.h>
 #include <torch/csrc/jit/runtime/graph_executor.h>
 #include <torch/csrc/jit/serialization/import.h>
@@ -166,12 +168,41 @@ absl::StatusOr<Sidecar> SidecarOf(const std::string& path) {
   return sidecar;
 }
 
+namespace {
+
+// Does the network know as many classes as its sidecar says?
+absl::Status CheckClasses(Module& module, const Signature& signature, const std::string& sidecar) {
+  if (signature.classes == 0) return absl::OkStatus();
+  std::vector<std::int64_t> shape = signature.shape;
+  shape.insert(shape.begin(), 1);
+  const auto type = signature.dtype == "float64" ? at::kDouble : at::kFloat;
+  const c10::NoGradGuard no_gradients;
+  const auto asked = [&](std::int64_t label) {
+    return module
+        .Forward(at::zeros(shape, at::TensorOptions().dtype(type)),
+                 at::zeros({1}, at::TensorOptions().dtype(type)),
+                 at::full({1}, label, at::TensorOptions().dtype(at::kLong)))
+        .status();
+  };
+  // A network that cannot be asked at all has other faults, which are said where it is used.
+  if (!asked(0).ok()) return absl::OkStatus();
+  const absl::Status last = asked(signature.classes - 1);
+  if (last.ok()) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      sidecar, ": classes is ", signature.classes, ", but the network fails when it is told class ",
+      signature.classes - 1, " and does not for class 0 (", std::string(last.message()),
+      "); expected the number of classes that it was trained with"));
+}
+
+}  // namespace
+
 absl::StatusOr<ScriptNetwork> LoadScript(const std::string& path) {
   MP_ASSIGN_OR_RETURN(Sidecar sidecar, SidecarOf(path));
   ScriptNetwork out;
   out.signature = std::move(sidecar.signature);
   out.path = std::move(sidecar.file);
   MP_ASSIGN_OR_RETURN(out.module, LoadScriptModule(out.path, out.signature));
+  MP_RETURN_IF_ERROR(CheckClasses(*out.module, out.signature, path));
   return out;
 }
 

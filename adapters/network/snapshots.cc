@@ -3,6 +3,9 @@
 #include <ATen/core/Tensor.h>
 #include <ATen/core/grad_mode.h>
 
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <system_error>
 #include <utility>
@@ -59,17 +62,16 @@ absl::StatusOr<std::unique_ptr<Snapshots>> Snapshots::Create(const Module& like,
     return absl::InvalidArgumentError(
         absl::StrCat("the memory for snapshots is ", memory, " bytes, expected 0 or more"));
   }
-  if (memory > 0 && folder.empty()) {
-    return absl::InvalidArgumentError(
-        "a limit of memory for snapshots needs a folder to put the others into");
-  }
   MP_ASSIGN_OR_RETURN(std::unique_ptr<Module> copy, like.Clone());
   const std::int64_t bytes = BytesOf(*copy);
   return std::unique_ptr<Snapshots>(
       new Snapshots(std::move(copy), std::move(folder), memory, bytes));
 }
 
-Snapshots::~Snapshots() = default;
+Snapshots::~Snapshots() {
+  std::error_code ignored;
+  if (own_folder_) std::filesystem::remove_all(folder_, ignored);
+}
 
 std::string Snapshots::Path(std::int64_t id) const {
   return absl::StrCat(folder_, "/", id, ".safetensors");
@@ -92,11 +94,23 @@ int Snapshots::spilled() const {
   return count;
 }
 
+absl::Status Snapshots::MakeOwnFolder() {
+  std::error_code ec;
+  std::string folder =
+      (std::filesystem::temp_directory_path(ec) / "mergeplan-snapshots-XXXXXX").string();
+  if (ec || ::mkdtemp(folder.data()) == nullptr) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "no folder for the snapshots beyond the limit of memory could be made in TMPDIR (",
+        ec ? ec.message() : std::strerror(errno), "); set TMPDIR to one that can be written"));
+  }
+  folder_ = std::move(folder);
+  own_folder_ = true;
+  return absl::OkStatus();
+}
+
 absl::Status Snapshots::WriteOne(std::int64_t id, Entry& entry) {
   if (entry.has_file) return absl::OkStatus();
-  if (folder_.empty()) {
-    return absl::FailedPreconditionError("snapshots have no folder to be written to");
-  }
+  if (folder_.empty()) MP_RETURN_IF_ERROR(MakeOwnFolder());
   MP_RETURN_IF_ERROR(MakeDirectories(folder_));
   TensorFile file;
   file.tensors = AllOf(*entry.module);
@@ -186,6 +200,9 @@ absl::StatusOr<std::shared_ptr<Module>> Snapshots::Get(std::int64_t id) {
 }
 
 absl::Status Snapshots::Persist() {
+  if ((folder_.empty() || own_folder_) && !entries_.empty()) {
+    return absl::FailedPreconditionError("snapshots have no folder to be kept in");
+  }
   for (auto& [id, entry] : entries_) MP_RETURN_IF_ERROR(WriteOne(id, entry));
   return absl::OkStatus();
 }

@@ -18,8 +18,9 @@ namespace mergeplan::network {
 class Snapshots {
  public:
   // `like` is copied. `folder` (made when it is first needed) takes the files; it may be empty
-  // where there is no limit and nothing is persisted. `memory` in bytes of parameters and buffers,
-  // 0: no limit; the one that is in use stays whatever the limit.
+  // where nothing is persisted: those beyond the limit then lie in a folder in TMPDIR, which goes
+  // with this object. `memory` in bytes of parameters and buffers, 0: no limit; the one that is in
+  // use stays whatever the limit.
   static absl::StatusOr<std::unique_ptr<Snapshots>> Create(const Module& like, std::string folder,
                                                            std::int64_t memory);
   ~Snapshots();
@@ -64,6 +65,7 @@ class Snapshots {
   Snapshots(std::unique_ptr<Module> like, std::string folder, std::int64_t memory,
             std::int64_t bytes)
       : like_(std::move(like)), folder_(std::move(folder)), memory_(memory), bytes_(bytes) {}
+  absl::Status MakeOwnFolder();
   absl::Status WriteOne(std::int64_t id, Entry& entry);
   absl::StatusOr<std::shared_ptr<Module>> ReadOne(std::int64_t id) const;
   // Spills until one more fits; never `keep`.
@@ -71,6 +73,7 @@ class Snapshots {
 
   std::unique_ptr<Module> like_;
   std::string folder_;
+  bool own_folder_ = false;
   std::int64_t memory_ = 0;
   std::int64_t bytes_ = 0;  // of one
   std::map<std::int64_t, Entry> entries_;

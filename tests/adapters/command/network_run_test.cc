@@ -12,6 +12,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "adapters/network/script.h"
 #include "adapters/unet/unet.h"
 #include "planner/base/file.h"
@@ -212,6 +213,27 @@ TEST_F(NetworkRun, ARunThatGoesOnIsTheSame) {
   EXPECT_THAT(other.err, AllOf(HasSubstr("is not the teacher"), HasSubstr("--teacher")));
 }
 
+// Snapshots beyond the limit lie in files, of a run in its folder and of a bench or a calibration
+// in one of their own: the numbers are the same.
+TEST_F(NetworkRun, ALimitOfMemoryChangesNothing) {
+  const std::vector<std::string> little = {"--memory", "0.000001"};
+  ASSERT_EQ(Run(Small("free", Network())).code, 0);
+  const Outcome limited = Run(Small("limited", Network(), little));
+  ASSERT_EQ(limited.code, 0) << limited.err;
+  EXPECT_EQ(Array("free", "loss"), Array("limited", "loss"));
+  for (const char* command : {"bench", "calibrate"}) {
+    std::vector<std::string> a = Small("m.toml", Network(), little);
+    a.erase(a.begin(), a.begin() + 3);
+    a.insert(a.begin(), command);
+    if (a[0] == "bench") {
+      a.erase(a.end() - 4, a.end() - 2);  // -o
+      a.insert(a.end(), {"--strategies", "boot,progressive", "--trials", "1"});
+    }
+    const Outcome outcome = Run(a);
+    EXPECT_EQ(outcome.code, 0) << command << ": " << outcome.err;
+  }
+}
+
 // Timesteps are not in a plan's file: they come from the schedule, also where a run goes on and
 // where a plan is executed.
 TEST_F(NetworkRun, NetworksThatAreToldTimestepsGoOn) {
@@ -384,6 +406,15 @@ TEST_F(NetworkRun, ClassesComeWithTheRows) {
           "the network is told no classes");
   refused(Mixture(), {"--student-network", told}, 1, "has 3 classes, the teacher mixture:");
   refused(told, {"--label-array", "c"}, 2, "--label-array: is of --labels");
+  NpzWriter two;
+  two.Add("p", {20}, classes, NpzWriter::Type::kInt64);
+  two.Add("q", {20}, classes, NpzWriter::Type::kInt64);
+  ASSERT_TRUE(two.Write(File("two.npz")).ok());
+  refused(told, {"--data", File("rows.npz"), "--labels", File("two.npz")}, 1, "give --label-array");
+  const std::string sidecar = absl::StrReplaceAll(*ReadFile(File("told") + "/model.toml"),
+                                                  {{"classes = 3", "classes = 50"}});
+  ASSERT_TRUE(WriteFileAtomically(File("told") + "/many.toml", sidecar).ok());
+  refused("script:" + File("told") + "/many.toml", {}, 1, "many.toml: classes is 50, but");
   // bench and calibrate take it, too.
   std::vector<std::string> bench = Small("x", told);
   bench.erase(bench.begin(), bench.begin() + 3);

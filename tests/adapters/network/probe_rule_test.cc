@@ -27,7 +27,7 @@ std::string Follow(ProbeRule* rule, const std::vector<double>& start,
 
 TEST(ProbeRule, TheFastestIsChosenInTurns) {
   ProbeRule rule(3);
-  EXPECT_EQ(Follow(&rule, {1, 1, 1}, {0.3, 0.2, 0.25}), "012012012012");
+  EXPECT_EQ(Follow(&rule, {1, 1, 1}, {0.3, 0.2, 0.25}), "012012012012012012");
   EXPECT_EQ(rule.Chosen(), 1);
   EXPECT_EQ(rule.Seconds(1), 0.2);
   EXPECT_FALSE(rule.dropped(1));
@@ -46,27 +46,27 @@ TEST(ProbeRule, TheHabitualStaysUnlessTheGainIsWorthIt) {
 }
 
 TEST(ProbeRule, TheHopelessAreDropped) {
-  // Ten times slower shows after the warm-up; 1.6 times after one timed go.
+  // Ten times slower shows after the warm-up; 1.6 times after two timed goes.
   ProbeRule rule(3);
-  EXPECT_EQ(Follow(&rule, {1, 10, 1}, {1, 10, 1.6}), "0120200");
+  EXPECT_EQ(Follow(&rule, {1, 10, 1}, {1, 10, 1.6}), "0120202000");
   EXPECT_EQ(rule.Chosen(), 0);
   EXPECT_TRUE(rule.dropped(1));
   EXPECT_TRUE(rule.dropped(2));
   EXPECT_EQ(rule.Seconds(1), 10);
   // Slower and not hopeless: it may be the machine, so it goes on.
   ProbeRule close(2);
-  EXPECT_EQ(Follow(&close, {1, 3}, {1, 1.4}), "01010101");
+  EXPECT_EQ(Follow(&close, {1, 3}, {1, 1.4}), "010101010101");
   // The first one, too.
   ProbeRule habit(2);
   EXPECT_EQ(Follow(&habit, {1, 1}, {2, 1}),
-            "01010"
-            "11");
+            "010101"
+            "111");
   EXPECT_EQ(habit.Chosen(), 1);
 }
 
 TEST(ProbeRule, WhatFailsIsNotChosen) {
   ProbeRule rule(2);
-  EXPECT_EQ(Follow(&rule, {1, -1}, {1, 0.1}), "01000");
+  EXPECT_EQ(Follow(&rule, {1, -1}, {1, 0.1}), "0100000");
   EXPECT_EQ(rule.Chosen(), 0);
   EXPECT_EQ(rule.Seconds(1), std::nullopt);
   ProbeRule first(2);
@@ -78,7 +78,7 @@ TEST(ProbeRule, WhatFailsIsNotChosen) {
   ProbeRule later(2);
   EXPECT_EQ(Follow(&later, {1, 1}, {1, -1}),
             "0101"
-            "00");
+            "0000");
   EXPECT_EQ(later.Chosen(), 0);
 }
 
