@@ -31,17 +31,27 @@ const Kind* Find(std::string_view name) {
   return at == std::end(kKinds) ? nullptr : at;
 }
 
+// Of a file with these keys.
+const Kind* FindIn(std::string_view kind, const std::function<bool(std::string_view key)>& has) {
+  // Plans have no key kind; these two have no other file.
+  const bool plan = kind.empty() && (has("blocks") || has("certificate"));
+  return plan ? Find("plan") : kind == "plan" ? nullptr : Find(kind);
+}
+
 }  // namespace
 
 std::string OtherKind(std::string_view expected, std::string_view kind,
                       const std::function<bool(std::string_view key)>& has) {
-  // Plans have no key kind; these two have no other file.
-  const bool plan = kind.empty() && (has("blocks") || has("certificate"));
-  const Kind* found = plan ? Find("plan") : kind == "plan" ? nullptr : Find(kind);
+  const Kind* found = FindIn(kind, has);
   const Kind* wanted = Find(expected);
   if (found == nullptr || wanted == nullptr || found == wanted) return "";
   return absl::StrCat("is ", std::string(found->called), ", expected ", std::string(wanted->called),
                       " (", std::string(wanted->from), "); ", std::string(found->use));
+}
+
+std::string KnownKind(std::string_view kind, const std::function<bool(std::string_view key)>& has) {
+  const Kind* found = FindIn(kind, has);
+  return found == nullptr ? "" : std::string(found->called);
 }
 
 }  // namespace mergeplan

@@ -15,4 +15,7 @@ namespace mergeplan {
 std::string OtherKind(std::string_view expected, std::string_view kind,
                       const std::function<bool(std::string_view key)>& has);
 
+// What a file is, whatever is expected ("a plan"), or nothing where it is of no kind that is known.
+std::string KnownKind(std::string_view kind, const std::function<bool(std::string_view key)>& has);
+
 }  // namespace mergeplan

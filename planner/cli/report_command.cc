@@ -223,6 +223,7 @@ absl::Status RunReport(const ReportFlags& flags) {
                                  ", expected different runs; leave one of them out"));
     }
   }
+  for (const std::string& run : flags.runs) MP_RETURN_IF_ERROR(CheckNoFile(run));
   std::vector<std::string> inputs = {flags.plan, flags.spectrum};
   for (const std::string& run : flags.runs) {
     for (const char* file :

@@ -2,9 +2,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "planner/base/file.h"
@@ -163,12 +166,10 @@ TEST_F(ReportCommand, ARunThatIsNotWholeIsNamedWithTheNextStep) {
               AllOf(HasSubstr("boot/result.npz: does not match the hash"), HasSubstr("--resume")));
   std::filesystem::remove(Run("boot") + "/result.toml");
   EXPECT_THAT(Report(Quoted("boot")).err, HasSubstr("boot/result.toml: cannot be read"));
-  for (const char* other : {"none", "plan.toml"}) {
-    const Outcome none = Report(Quoted(other));
-    EXPECT_EQ(none.code, 1);
-    EXPECT_THAT(none.err, AllOf(HasSubstr(Run(other) + ": found no run.toml"),
-                                HasSubstr("expected the folder of a finished run")));
-  }
+  const Outcome none = Report(Quoted("none"));
+  EXPECT_EQ(none.code, 1);
+  EXPECT_THAT(none.err, AllOf(HasSubstr(Run("none") + ": found no run.toml"),
+                              HasSubstr("expected the folder of a finished run")));
   EXPECT_FALSE(std::filesystem::exists(folder_ + "/r.html"));
 }
 
@@ -211,6 +212,41 @@ TEST_F(ReportCommand, ProblemsThatDifferAreRefusedWithoutSayingReportTwice) {
   EXPECT_EQ(run.err.find("report:", 17), std::string::npos) << run.err;
 }
 
+TEST_F(ReportCommand, AFileIsToldWhatItIsAndWhatToGive) {
+  MakeRun(Strategy::kBoot);
+  const auto write = [&](const char* name, const std::string& text) {
+    ASSERT_TRUE(WriteFileAtomically(Run(name), text).ok());
+  };
+  write("empty.toml", "");
+  write("short.toml", "x");
+  write("a.npz", "PK and more");
+  write("a.json", "{}");
+  write("s.toml", "format = 1\nkind = \"spectrum\"\n");
+  write("cal.toml", "kind = \"measured\"\n");
+  write("cal.answer.json", "{}");
+  write("cal.npz", "PK");
+  const std::string beside = "is a file that mergeplan calibrate writes beside its tables";
+  for (const auto& [name, is, next] : std::vector<std::array<std::string, 3>>{
+           {"empty.toml", "is an empty file", "run mergeplan calibrate again"},
+           {"short.toml", "is a file of 1 byte that is none of mergeplan's",
+            "run mergeplan calibrate again"},
+           {"a.npz", "is a file of arrays (.npz)", "give one of those"},
+           {"a.json", "is a file of JSON", "give one of those"},
+           {"s.toml", "is a spectrum", "give one of those"},
+           {"plan.toml", "is a plan", "give one of those"},
+           {"cal.answer.json", beside, "give the tables, " + Run("cal.toml")},
+           {"cal.npz", beside, "give the tables, " + Run("cal.toml")},
+           {"boot/run.toml", "is a file in the folder of a run",
+            "give the folder, " + Run("boot")}}) {
+    const Outcome outcome = Report(Quoted(name));
+    EXPECT_EQ(outcome.code, 1) << name;
+    EXPECT_THAT(outcome.err,
+                AllOf(HasSubstr(absl::StrCat(Run(name), ": ", is, ", expected the folder of a ")),
+                      HasSubstr(next)));
+  }
+  EXPECT_FALSE(std::filesystem::exists(folder_ + "/r.html"));
+}
+
 // What a calibration leaves is written by adapters/calibrate, whose test reads it; here is what can
 // be wrong with it.
 TEST_F(ReportCommand, ACalibrationHasAPageOfItsOwn) {
@@ -244,6 +280,7 @@ TEST_F(ReportCommand, ACalibrationHasAPageOfItsOwn) {
                          {"training", "adam"},
                          {"iterations", 20},
                          {"pilot_updates", 20},
+                         {"pilots", 1},
                          {"updates", 60},
                          {"teacher_calls", 100},
                          {"seconds", 1.5},
@@ -292,16 +329,62 @@ TEST_F(ReportCommand, ACalibrationHasAPageOfItsOwn) {
   other["output_sha256"] = "0";
   write(other);
   refused(quoted(tables), "", 1, "belongs to other tables");
-  other = json;
-  other["plans"][0].erase("blocks");
-  write(other);
-  refused(quoted(tables), "", 1, "expected what mergeplan calibrate writes there");
-  other = json;
-  other["plans"][0]["blocks"] = {{1, 2}};
-  write(other);
-  refused(quoted(tables), "", 1, "m.answer.json: ");
   ASSERT_TRUE(WriteFileAtomically(answer, "{").ok());
-  refused(quoted(tables), "", 1, "expected what mergeplan calibrate writes there");
+  refused(quoted(tables), "", 1, "m.answer.json: is no whole JSON (1 byte), expected what");
+  ASSERT_TRUE(WriteFileAtomically(answer, "[]").ok());
+  refused(quoted(tables), "", 1, "m.answer.json: is an empty list, expected an object; run");
+
+  // What was edited is refused with its key, what stands there and what should.
+  std::filesystem::remove(folder_ + "/r.html");
+  const auto edited = [&](const std::string& pointer, const nlohmann::json& value,
+                          const std::string& words) {
+    nlohmann::json changed = json;
+    changed[nlohmann::json::json_pointer(pointer)] = value;
+    write(changed);
+    const Outcome outcome = Report(quoted(tables));
+    EXPECT_EQ(outcome.code, 1) << pointer;
+    EXPECT_THAT(outcome.err, AllOf(HasSubstr("m.answer.json: " + words),
+                                   HasSubstr("run mergeplan calibrate again"),
+                                   Not(HasSubstr("json.exception"))));
+  };
+  const nlohmann::json none = nlohmann::json::array();
+  edited("/held_out", nullptr, "held_out: is null, expected a list");
+  edited("/held_out", none, "held_out: is an empty list, expected a list of 1, as curves has them");
+  edited("/curves", nullptr, "curves: is null, expected a list of 1 or more");
+  edited("/curves", none, "curves: is an empty list, expected a list of 1 or more");
+  edited("/plans", none, "plans: is an empty list, expected a list of 2 or more");
+  edited("/pilots", 7, "pilots: is 7, expected 1, as curves has them");
+  edited("/scores/rms/merges", 2, "scores.rms.merges: is 2, expected 1, as held_out has them");
+  edited("/scores/sum/within_interval", 0, "scores.sum.within_interval: is 0, expected 1");
+  edited("/scores/sum/factor", 0.5, "scores.sum.factor: is 0.5, expected a number from 1 to");
+  edited("/scores", 3, "scores: is 3, expected an object");
+  edited("/combine", "rms", "combine: is \"rms\", expected \"sum\", as in the tables");
+  edited("/seconds", -1e300, "seconds: is -1e+300, expected a number from 0 to 1e+100");
+  edited("/seconds", std::nan(""), "seconds: is null, expected a number");
+  edited("/iterations", 1.5, "iterations: is 1.5, expected a whole number from 1 to");
+  edited("/updates", 18446744073709551615U, "updates: is 18446744073709551615, expected a whole");
+  edited("/complete", "yes", "complete: is \"yes\", expected true or false");
+  edited("/teacher", none, "teacher: is an empty list, expected a text");
+  for (const double measured : {-1.0, 0.0, 1e308}) {
+    edited("/held_out/0/measured", measured, "held_out[0].measured: is ");
+  }
+  edited("/held_out/0/measured_standard_error", -1, "held_out[0].measured_standard_error: is -1");
+  edited("/held_out/0/sum/low", 3, "held_out[0].sum.high: is 0.2, expected a number from 3 to");
+  edited("/held_out/0/range", {1, 9}, "held_out[0].range[1]: is 9, expected a whole number from 1");
+  edited("/curves/0/start", -1, "curves[0].start: is -1, expected a number from 0");
+  edited("/curves/0/updates", {20, 10}, "curves[0].updates[1]: is 10, expected a whole number");
+  edited("/curves/0/error", {0.1}, "curves[0].error: is a list of 1, expected a list of 2");
+  edited("/plans/0/linear", -1, "plans[0].linear: is -1, expected a number from 0");
+  edited("/plans/1/measured/value", 0, "plans[1].measured.value: is 0, expected a number above 0");
+  edited("/plans/0/blocks", {{1, 2}}, "plans[0]: has merges and blocks that are no plan of 3");
+  edited("/plans/0/merges/0/children", none, "plans[0].merges[0].children: is an empty list");
+  for (const char* key : {"teacher", "plans", "curves", "held_out", "output_sha256", "scores"}) {
+    other = json;
+    other.erase(key);
+    write(other);
+    refused(quoted(tables), "", 1, absl::StrCat("m.answer.json: ", key, ": is missing, expected"));
+  }
+  EXPECT_FALSE(std::filesystem::exists(folder_ + "/r.html"));
 }
 
 }  // namespace
