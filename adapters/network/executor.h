@@ -97,7 +97,7 @@ struct ExecutorOptions {
   // data: the same samples with other noise).
   std::shared_ptr<Inputs> held_out_inputs;
   std::int64_t block = 256;    // rows that are measured at a time
-  std::string folder;          // of snapshots; needed for `memory` and to write the state
+  std::string folder;          // of snapshots; needed to write the state
   std::int64_t memory = 0;     // bytes that snapshots may take; 0: no limit
   bool deterministic = false;  // LibTorch's deterministic algorithms only
   // Takes training steps down as graphs of a device; null: none. `note` is told where that comes to

@@ -454,8 +454,8 @@ TEST(NetworkExecutor, WhatDoesNotFitIsSaidBeforeTraining) {
   options.lr = std::numeric_limits<double>::quiet_NaN();
   EXPECT_THAT(error(s, plan, options), HasSubstr("learning rate is nan"));
   options = Options();
-  options.memory = 100;
-  EXPECT_THAT(error(s, plan, options), HasSubstr("needs a folder"));
+  options.memory = -1;
+  EXPECT_THAT(error(s, plan, options), HasSubstr("the memory for snapshots is -1"));
   options = Options();
   options.gain_bound = 1;
   EXPECT_THAT(error(s, plan, options), HasSubstr("remaining gain is 1"));
