@@ -72,6 +72,24 @@ if(MERGEPLAN_HAVE_CUDA)
   find_path(MERGEPLAN_CUDA_INCLUDE cuda_runtime_api.h HINTS "${_toolkit}/include" "${_toolkit}/targets/x86_64-linux/include")
 endif()
 
+# mergeplan_torch_cuda_module(TARGET OUTPUT SOURCE): a module for libexec that uses LibTorch's CUDA libraries and CUDA's
+# headers, where both are there; else there is no such target.
+function(mergeplan_torch_cuda_module target output source)
+  if(NOT MERGEPLAN_HAVE_CUDA OR NOT MERGEPLAN_CUDA_INCLUDE OR NOT EXISTS "${MERGEPLAN_TORCH_LIBRARY_DIR}/libtorch_cuda.so")
+    return()
+  endif()
+  add_library(${target} MODULE ${source})
+  target_link_libraries(${target} PRIVATE mergeplan_warnings mergeplan_torch "${MERGEPLAN_TORCH_LIBRARY_DIR}/libtorch_cuda.so"
+                                          "${MERGEPLAN_TORCH_LIBRARY_DIR}/libc10_cuda.so")
+  # What the CUDA libraries need in turn is found when they are loaded.
+  target_link_options(${target} PRIVATE -Wl,--allow-shlib-undefined)
+  target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR})
+  target_include_directories(${target} SYSTEM PRIVATE ${MERGEPLAN_CUDA_INCLUDE})
+  set_target_properties(${target} PROPERTIES PREFIX "" OUTPUT_NAME ${output}
+                                             LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/libexec/mergeplan)
+  install(TARGETS ${target} LIBRARY DESTINATION libexec/mergeplan)
+endfunction()
+
 function(mergeplan_cuda_object out file)
   get_filename_component(name "${file}" NAME)
   set(object "${CMAKE_CURRENT_BINARY_DIR}/${name}.o")

@@ -48,17 +48,11 @@ absl::StatusOr<network::Probed> Try(const DistillArguments& arguments, const Tea
   }
   MP_RETURN_IF_ERROR(MoveNetwork(*file.module, *device, signature));
   file.module->SetTraining(false);
-  std::optional<network::Layout> layout;
-  std::optional<network::Precision> precision;
-  if (options.layout != kAuto) {
-    MP_ASSIGN_OR_RETURN(layout, network::ParseLayout(options.layout));
-  }
-  if (options.precision != kAuto) {
-    MP_ASSIGN_OR_RETURN(precision, network::ParsePrecision(options.precision));
-  }
-  return network::Probe(
-      *file.module, signature, DeviceOf(*device), arguments.batch.value_or(kDefaultBatch),
-      network::Choices(*file.module, signature.dtype, layout, precision), StopRequested);
+  MP_ASSIGN_OR_RETURN(
+      const std::vector<network::Arithmetic> choices,
+      network::Choices(*file.module, signature.dtype, options.layout, options.precision));
+  return network::Probe(*file.module, signature, DeviceOf(*device),
+                        arguments.batch.value_or(kDefaultBatch), choices, StopRequested);
 }
 
 }  // namespace

@@ -122,18 +122,12 @@ absl::Status Complete(const Texts& texts, Job* job) {
 absl::Status Choose(Job* job) {
   Options& settings = job->settings;
   if (settings.layout != kAuto && settings.precision != kAuto) return absl::OkStatus();
-  std::optional<network::Layout> layout;
-  std::optional<network::Precision> precision;
-  if (settings.layout != kAuto) {
-    MP_ASSIGN_OR_RETURN(layout, network::ParseLayout(settings.layout));
-  }
-  if (settings.precision != kAuto) {
-    MP_ASSIGN_OR_RETURN(precision, network::ParsePrecision(settings.precision));
-  }
   const network::Signature& signature = job->model.signature;
   MP_RETURN_IF_ERROR(
       job->model.module->To(job->device, signature.dtype == "float64" ? at::kDouble : at::kFloat));
-  const auto choices = network::Choices(*job->model.module, signature.dtype, layout, precision);
+  MP_ASSIGN_OR_RETURN(
+      const std::vector<network::Arithmetic> choices,
+      network::Choices(*job->model.module, signature.dtype, settings.layout, settings.precision));
   MP_ASSIGN_OR_RETURN(const network::Probed probed,
                       network::Probe(*job->model.module, signature, job->device, settings.batch,
                                      choices, StopRequested));

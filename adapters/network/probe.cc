@@ -75,6 +75,20 @@ std::vector<Arithmetic> Choices(const Module& module, const std::string& dtype,
   return out;
 }
 
+absl::StatusOr<std::vector<Arithmetic>> Choices(const Module& module, const std::string& dtype,
+                                                const std::string& layout,
+                                                const std::string& precision) {
+  std::optional<Layout> l;
+  std::optional<Precision> p;
+  if (layout != "auto") {
+    MP_ASSIGN_OR_RETURN(l, ParseLayout(layout));
+  }
+  if (precision != "auto") {
+    MP_ASSIGN_OR_RETURN(p, ParsePrecision(precision));
+  }
+  return Choices(module, dtype, l, p);
+}
+
 absl::StatusOr<Probed> Probe(const Module& module, const Signature& signature, at::Device device,
                              std::int64_t rows, const std::vector<Arithmetic>& choices,
                              const std::function<bool()>& stop) {

@@ -31,6 +31,10 @@ std::string ToString(const Arithmetic& arithmetic);  // "channels_last bf16"
 // it is for who asks for it.) What is chosen by habit comes first.
 std::vector<Arithmetic> Choices(const Module& module, const std::string& dtype,
                                 std::optional<Layout> layout, std::optional<Precision> precision);
+// The same from words: "auto" leaves it open.
+absl::StatusOr<std::vector<Arithmetic>> Choices(const Module& module, const std::string& dtype,
+                                                const std::string& layout,
+                                                const std::string& precision);
 
 struct Probed {
   Arithmetic chosen;

@@ -21,6 +21,7 @@
 #include "adapters/cases/network_files.h"
 #include "adapters/network/executor.h"
 #include "adapters/network/probe.h"
+#include "bench/network/merge.h"
 #include "planner/base/status_macros.h"
 
 namespace mergeplan::network {
@@ -54,22 +55,11 @@ absl::StatusOr<Way> WayOf(const NetworkFile& network, const Schedule& schedule,
   frozen.teacher = MakeNetworkTeacher(teacher, *out.steps);
   frozen.student = out.steps.get();
   MP_ASSIGN_OR_RETURN(frozen.snapshots, Snapshots::Create(*student, "", 0));
-  const std::vector<double> ones(static_cast<std::size_t>(network.signature.dimensions()), 1.0);
-  MP_ASSIGN_OR_RETURN(std::shared_ptr<Inputs> inputs,
-                      MakeGaussianInputs(ones, schedule, network.signature.shape, at::kFloat));
-  TrainTask task;
-  task.name = "merge [7, 8]";
-  task.range = {7, 8};
-  task.landing = 6;
-  task.target = {{8, 6, -1, 0}};
-  TrainerOptions options;
-  MP_ASSIGN_OR_RETURN(options.recipe, Recipe::Parse({{"optimizer", "adamw"}, {"ema", "0.99"}}));
-  options.lr = 1e-5;
-  options.updates = (kTurns + 1) * updates;
-  options.batch = batch;
+  MP_ASSIGN_OR_RETURN(std::shared_ptr<Inputs> inputs, BenchInputs(network, schedule));
+  MP_ASSIGN_OR_RETURN(TrainerOptions options, BenchOptions((kTurns + 1) * updates, batch));
   options.precision = arithmetic.precision;
-  MP_ASSIGN_OR_RETURN(out.trainer, Trainer::Create(std::move(student), {task}, std::move(frozen),
-                                                   std::move(inputs), options));
+  MP_ASSIGN_OR_RETURN(out.trainer, Trainer::Create(std::move(student), {BenchTask()},
+                                                   std::move(frozen), std::move(inputs), options));
   return out;
 }
 

@@ -25,6 +25,7 @@
 #include "adapters/cases/network_files.h"
 #include "adapters/network/executor.h"
 #include "adapters/network/trainable.h"
+#include "bench/network/merge.h"
 #include "planner/base/status_macros.h"
 #include "planner/plan/plan.h"
 
@@ -47,24 +48,12 @@ absl::Status Run(const std::string& name, std::int64_t updates, std::int64_t bat
   frozen.teacher = teacher;
   frozen.student = &steps;
   MP_ASSIGN_OR_RETURN(frozen.snapshots, Snapshots::Create(*network.module, "", 0));
-  // Unit noise for states at level 8: what is timed does not depend on their law.
   const std::vector<std::int64_t>& shape = network.signature.shape;
-  const std::vector<double> ones(static_cast<std::size_t>(network.signature.dimensions()), 1.0);
-  MP_ASSIGN_OR_RETURN(std::shared_ptr<Inputs> inputs,
-                      MakeGaussianInputs(ones, schedule, shape, at::kFloat));
-  TrainTask task;
-  task.name = "merge [7, 8]";
-  task.range = {7, 8};
-  task.landing = 6;
-  task.target = {{8, 6, -1, 0}};
-  TrainerOptions options;
-  MP_ASSIGN_OR_RETURN(options.recipe, Recipe::Parse({{"optimizer", "adamw"}, {"ema", "0.99"}}));
-  options.lr = 1e-5;
-  options.updates = (kTurns + 1) * updates;
-  options.batch = batch;
+  MP_ASSIGN_OR_RETURN(std::shared_ptr<Inputs> inputs, BenchInputs(network, schedule));
+  MP_ASSIGN_OR_RETURN(const TrainerOptions options, BenchOptions((kTurns + 1) * updates, batch));
   MP_ASSIGN_OR_RETURN(std::unique_ptr<Module> student, network.module->Clone());
   MP_ASSIGN_OR_RETURN(const std::unique_ptr<Trainer> trainer,
-                      Trainer::Create(std::move(student), {task}, frozen, inputs, options));
+                      Trainer::Create(std::move(student), {BenchTask()}, frozen, inputs, options));
 
   ExecutorOptions around;
   around.recipe = options.recipe;
