@@ -44,7 +44,8 @@ absl::StatusOr<RunResults> ReadRunResults(const std::string& folder) {
   if (!std::filesystem::exists(run_file, ec)) {
     return absl::NotFoundError(absl::StrCat(
         folder,
-        ": found no run.toml in it, expected the folder of a finished run, as mergeplan "
+        std::filesystem::exists(folder, ec) ? ": found no run.toml in it" : ": does not exist",
+        ", expected the folder of a finished run, as mergeplan "
         "distill -o FOLDER makes it; give that one"));
   }
   MP_ASSIGN_OR_RETURN(const RunInfo info, ReadRunInfo(run_file));

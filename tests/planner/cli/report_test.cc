@@ -168,8 +168,9 @@ TEST_F(ReportCommand, ARunThatIsNotWholeIsNamedWithTheNextStep) {
   EXPECT_THAT(Report(Quoted("boot")).err, HasSubstr("boot/result.toml: cannot be read"));
   const Outcome none = Report(Quoted("none"));
   EXPECT_EQ(none.code, 1);
-  EXPECT_THAT(none.err, AllOf(HasSubstr(Run("none") + ": found no run.toml"),
-                              HasSubstr("expected the folder of a finished run")));
+  EXPECT_THAT(none.err,
+              AllOf(HasSubstr(Run("none") + ": does not exist, expected the folder of a finished"),
+                    HasSubstr("expected the folder of a finished run")));
   EXPECT_FALSE(std::filesystem::exists(folder_ + "/r.html"));
 }
 
